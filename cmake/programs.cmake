@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs: oarlock_add_program(name [STATIC] [LIBEXEC] SOURCES ... LIBS ...)
+#   STATIC   a static PIE where OARLOCK_STATIC allows it: no loader, hence no LD_PRELOAD, and a quick start
+#   LIBEXEC  goes beside its siblings in libexec/oarlock instead of bin
+include(GNUInstallDirs)
+function(oarlock_add_program name)
+  cmake_parse_arguments(ARG "STATIC;LIBEXEC" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} oarlock_flags)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  if(ARG_STATIC AND OARLOCK_STATIC)
+    target_link_options(${name} PRIVATE -static-pie)
+  else()
+    target_link_options(${name} PRIVATE -pie)
+  endif()
+  if(ARG_LIBEXEC)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${OARLOCK_LIBEXEC_DIRECTORY})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/oarlock COMPONENT runtime)
+  else()
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  endif()
+endfunction()

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# oarlock_add_test(name LABELS unit|live|repo... [TIMEOUT s] SOURCES ... LIBS ...)
+# A GoogleTest program whose cases CTest knows one by one.
+#   unit   no kernel features, no other programs
+#   live   runs the built programs against the kernel
+#   repo   checks of the tree itself
+#   timing holds an acceptance bound on time, beside a control
+#   nightly full counts and long runs: scripts/nightly.sh only
+function(oarlock_add_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;LIBS;DEFINES" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main oarlock_flags)
+  target_compile_definitions(${name} PRIVATE ${ARG_DEFINES}
+    OARLOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OARLOCK_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

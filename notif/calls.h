@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "notif/refusals.h"
+
+// The one table of system calls. The filter programs, their proof, the supervisor's dispatch, docs/SYSCALLS.md, the audit
+// vocabulary and the tests all read it. One row per call, by name; a number of -1 means that the architecture lacks it.
+namespace oarlock {
+
+enum class Arch : uint8_t { kX86_64, kAarch64 };
+#if defined(__x86_64__)
+inline constexpr Arch kNativeArch = Arch::kX86_64;
+#elif defined(__aarch64__)
+inline constexpr Arch kNativeArch = Arch::kAarch64;
+#else
+#error "Oarlock knows x86_64 and aarch64"
+#endif
+
+// A filter's variants. All else that a policy says is the supervisor's decision, so there are few.
+enum class Age : uint8_t {
+  kCurrent,          // 6.9 and later: PIDFD_THREAD
+  kNoThreadPidfd,    // below 6.9: the leader's descriptor table stands for its threads', so they must not differ
+  kNoTruncateRight,  // below Landlock ABI 3, and hence below 6.9 too: truncation by path is refused
+};
+struct Shape {
+  bool socket_in_kernel = false;  // mediation "connect": socket() calls that registers prove harmless are not notified
+  bool exec_strict = false;       // memfd_create and execveat(AT_EMPTY_PATH) answer ENOSYS
+  bool sysv_ipc = false;          // System V IPC and POSIX message queues allowed
+  bool gid_zero = false;          // the module's gid is 0: chmod's setgid bit is refused too
+  Age age = Age::kCurrent;
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+inline constexpr unsigned kShapeCount = 2 * 2 * 2 * 2 * 3;
+[[nodiscard]] unsigned ShapeIndex(const Shape& shape) noexcept;      // 0 .. kShapeCount-1
+[[nodiscard]] Shape ShapeAt(unsigned index) noexcept;
+// "full+strict", "connect+sysv+gid0+nothreadpidfd" ...: the `filter` of the admission message. Static storage.
+[[nodiscard]] std::string_view ShapeName(const Shape& shape) noexcept;
+
+// What the filter does with a call.
+enum class Action : uint8_t {
+  kAllow,   // on the number alone, so that the kernel's bitmap caches it (5.11)
+  kNotify,  // the supervisor answers
+  kEnosys,  // ERRNO(ENOSYS) in the kernel, not recorded
+  kArgs,    // an argument rule decides
+};
+
+// One test of an argument. Only the low 32 bits are compared, since that is what the kernel takes for an int (E-07);
+// `kPointerSet` alone looks at both halves.
+struct ArgTest {
+  enum class Op : uint8_t {
+    kIn,          // (low32(arg) & mask) is one of `values`
+    kNotIn,       // ... is none of them
+    kPointerSet,  // the 64-bit argument is not null; mask and values unused
+  };
+  uint8_t arg;
+  Op op;
+  uint32_t mask;
+  std::span<const uint32_t> values;
+};
+// All tests hold -> outcome. Outcomes are kAllow, kNotify or kEnosys.
+struct ArgClause {
+  std::span<const ArgTest> tests;
+  Action outcome;
+};
+// The first clause that holds decides, else `otherwise`.
+struct ArgRule {
+  std::span<const ArgClause> clauses;
+  Action otherwise;
+};
+struct Behaviour {
+  Action action;
+  const ArgRule* rule;  // if and only if action is kArgs
+};
+
+// Which code of the supervisor answers a notify row.
+enum class Handler : uint8_t {
+  kNone,        // never notified
+  kConnect,
+  kSocket,
+  kSocketPair,
+  kSetSockOpt,
+  kSend,        // sendto, sendmsg, sendmmsg
+  kBind,
+  kRefuse,      // the row's own `refusal`, whatever the arguments
+  kIoctl,       // interface requests are PROBE, the rest DENY
+};
+
+enum class Group : uint8_t {
+  kFile, kMemory, kProcess, kSignal, kTime, kNetwork, kIpc, kIdentity, kSandbox, kKernel, kObsolete,
+};
+
+enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode };
+
+struct CallRow {
+  std::string_view name;
+  int16_t x86_64;
+  int16_t aarch64;
+  Group group;
+  Behaviour base;
+  Handler handler;
+  Refusal refusal;       // what a notified call of this row is refused as, where the handler does not choose
+  Role roles[6];
+  std::string_view why;  // one sentence: what it is and why this action
+};
+
+// Sorted by name, unique by name and by number.
+[[nodiscard]] std::span<const CallRow> Calls() noexcept;
+// The row behind a number, or null. O(1); `nr` may be anything.
+[[nodiscard]] const CallRow* FindCall(Arch arch, uint32_t nr) noexcept;
+[[nodiscard]] const CallRow* FindCall(std::string_view name) noexcept;
+[[nodiscard]] constexpr int Number(const CallRow& row, Arch arch) noexcept {
+  return arch == Arch::kX86_64 ? row.x86_64 : row.aarch64;
+}
+[[nodiscard]] std::string_view Name(Group group) noexcept;
+
+// What the filter of `shape` does with `row`: the table's meaning. The programs are compiled from this and proved against it.
+[[nodiscard]] Behaviour BehaviourIn(const CallRow& row, const Shape& shape) noexcept;
+// The outcome for concrete arguments (the oracle of the tests).
+[[nodiscard]] Action Evaluate(const Behaviour& behaviour, std::span<const uint64_t, 6> args) noexcept;
+
+}  // namespace oarlock
