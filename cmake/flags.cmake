@@ -27,7 +27,7 @@ target_compile_options(oarlock_flags INTERFACE
   $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-fcf-protection=full>
   $<$<CONFIG:Debug>:-O1>
   $<$<CONFIG:RelWithDebInfo>:-D_FORTIFY_SOURCE=3>)
-target_compile_definitions(oarlock_flags INTERFACE _GNU_SOURCE _GLIBCXX_ASSERTIONS)
+target_compile_definitions(oarlock_flags INTERFACE _GNU_SOURCE _GLIBCXX_ASSERTIONS OARLOCK_VERSION="${PROJECT_VERSION}")
 target_link_options(oarlock_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 target_link_libraries(oarlock_flags INTERFACE Threads::Threads)
 

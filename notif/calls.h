@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -65,6 +66,7 @@ struct ArgTest {
 struct ArgClause {
   std::span<const ArgTest> tests;
   Action outcome;
+  Refusal refusal = Refusal::kNone;  // what a call that this clause notifies is refused as; kNone: as its row says
 };
 // The first clause that holds decides, else `otherwise`.
 struct ArgRule {
@@ -85,15 +87,24 @@ enum class Handler : uint8_t {
   kSetSockOpt,
   kSend,        // sendto, sendmsg, sendmmsg
   kBind,
-  kRefuse,      // the row's own `refusal`, whatever the arguments
-  kIoctl,       // interface requests are PROBE, the rest DENY
+  kRefuse,      // RefusalOf, whatever the policy
+  kIoctl,       // likewise; interface requests are PROBE, the rest DENY
 };
 
 enum class Group : uint8_t {
   kFile, kMemory, kProcess, kSignal, kTime, kNetwork, kIpc, kIdentity, kSandbox, kKernel, kObsolete,
 };
 
+// What an argument is to the kernel. kAddress is a socket address that the call reads (one that it writes is a kPointer)
+// and is followed by its kAddressLength.
 enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode };
+
+// What the shapes that `applies` accepts do instead of the row's base. A row depends on one property of a shape at most.
+struct ShapeVariant {
+  bool (*applies)(const Shape&) noexcept;
+  Behaviour behaviour;
+  std::string_view when;  // the property in words, for docs/SYSCALLS.md
+};
 
 struct CallRow {
   std::string_view name;
@@ -104,7 +115,8 @@ struct CallRow {
   Handler handler;
   Refusal refusal;       // what a notified call of this row is refused as, where the handler does not choose
   Role roles[6];
-  std::string_view why;  // one sentence: what it is and why this action
+  std::string_view why;  // what it is and why this action, in a sentence
+  std::span<const ShapeVariant> variants = {};  // the first that applies wins over `base`
 };
 
 // Sorted by name, unique by name and by number.
@@ -121,5 +133,20 @@ struct CallRow {
 [[nodiscard]] Behaviour BehaviourIn(const CallRow& row, const Shape& shape) noexcept;
 // The outcome for concrete arguments (the oracle of the tests).
 [[nodiscard]] Action Evaluate(const Behaviour& behaviour, std::span<const uint64_t, 6> args) noexcept;
+
+// What a notified call is refused as where its handler does not choose: the refusal of the clause that notified it, else
+// the row's. The filter cannot pass this on (a notification carries registers alone), so the supervisor asks the same
+// rule about the same registers, which the caller can no longer change. Needs no shape: rules of a row differ between
+// shapes only by clauses that come later or by masks of the same refusal, so the strictest shape's answer is everyone's
+// (tests/notif/calls_test.cc). kNone for a row that is never notified.
+[[nodiscard]] Refusal RefusalOf(const CallRow& row, std::span<const uint64_t, 6> args) noexcept;
+
+// What the launcher may call between loading the filter and the supervisor's acknowledgement, with arguments as it uses
+// them. None is ever notified, in any shape: nobody would answer yet (checked while calls.cc compiles).
+struct LauncherCall {
+  std::string_view name;
+  std::array<uint64_t, 6> args;
+};
+[[nodiscard]] std::span<const LauncherCall> LauncherCalls() noexcept;
 
 }  // namespace oarlock

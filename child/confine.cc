@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/confine.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "notif/base/unique_fd.h"
+
+namespace oarlock::child {
+
+Step CheckSingleThread() {
+  DIR* tasks = ::opendir("/proc/self/task");
+  if (tasks == nullptr) return Stop(Code::kLandlock, "", std::string("/proc/self/task: ") + ErrnoName(errno) + " (is /proc mounted?)");
+  int count = 0;
+  while (const dirent* entry = ::readdir(tasks))
+    if (entry->d_name[0] != '.') ++count;
+  (void)::closedir(tasks);
+  if (count != 1) return Stop(Code::kLandlock, "", "the launcher has more than one thread, and the others would stay unconfined");
+  return {};
+}
+
+Step LeaveTerminal() {
+  if (::setsid() < 0) {
+    const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (terminal.valid()) {
+      // A session leader that gives its terminal up hangs up its own foreground group, us included.
+      struct sigaction ignore {}, before {};
+      ignore.sa_handler = SIG_IGN;
+      (void)::sigaction(SIGHUP, &ignore, &before);
+      const int result = ::ioctl(terminal.get(), TIOCNOTTY);
+      const int error = errno;
+      (void)::sigaction(SIGHUP, &before, nullptr);
+      if (result != 0) return Stop(Code::kKUnsupported, "/tty", std::string("TIOCNOTTY: ") + ErrnoName(error));
+    }
+  }
+  const UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (terminal.valid()) return Stop(Code::kKUnsupported, "/tty", "the controlling terminal is still there after setsid and TIOCNOTTY");
+  return {};
+}
+
+namespace {
+
+Step SetLimit(__rlimit_resource_t resource, const char* name, rlim_t value, const std::string& pointer) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0) return Stop(Code::kKUnsupported, pointer, std::string(name) + ": " + ErrnoName(errno));
+  // A lower hard limit around us stands; it is the stricter one.
+  limit.rlim_cur = limit.rlim_max = std::min(value, limit.rlim_max);
+  rlimit now{};
+  if (::setrlimit(resource, &limit) != 0 || ::getrlimit(resource, &now) != 0)
+    return Stop(Code::kKUnsupported, pointer, std::string(name) + ": " + ErrnoName(errno));
+  if (now.rlim_cur != limit.rlim_cur || now.rlim_max != limit.rlim_max)
+    return Stop(Code::kKUnsupported, pointer, std::string(name) + " did not change although setrlimit said so: something filters us");
+  return {};
+}
+
+}  // namespace
+
+Step SetLimits(std::optional<int64_t> nofile) {
+  if (auto step = SetLimit(RLIMIT_CORE, "RLIMIT_CORE", 0, ""); !step) return step;
+  if (nofile) return SetLimit(RLIMIT_NOFILE, "RLIMIT_NOFILE", static_cast<rlim_t>(*nofile), "/limits/nofile");
+  return {};
+}
+
+void ResetSignals() {
+  sigset_t none;
+  (void)::sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+}  // namespace oarlock::child

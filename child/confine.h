@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "child/step.h"
+
+namespace oarlock::child {
+
+// This process has one thread: others would stay free of Landlock and of the filter (E-13). K_LANDLOCK.
+[[nodiscard]] Step CheckSingleThread();
+
+// No controlling terminal: a session of our own, or TIOCNOTTY for a group leader, where setsid fails. Proved by /dev/tty being
+// gone. K_UNSUPPORTED.
+[[nodiscard]] Step LeaveTerminal();
+
+// RLIMIT_CORE 0 and, where given, RLIMIT_NOFILE, soft and hard, read back. K_UNSUPPORTED.
+[[nodiscard]] Step SetLimits(std::optional<int64_t> nofile);
+
+// An empty signal mask and no pending timer; ignored signals stay ignored (nohup).
+void ResetSignals();
+
+}  // namespace oarlock::child

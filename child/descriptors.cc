@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/descriptors.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "notif/base/text.h"
+
+namespace oarlock::child {
+namespace {
+
+constexpr long kNamespaceMagic = 0x6e736673;  // NSFS_MAGIC
+constexpr long kProcMagic = 0x9fa0;           // PROC_SUPER_MAGIC
+constexpr unsigned kMemoryDevices[] = {3, 5, 7, 8, 9};
+
+Step Unsuitable(int fd, const std::string& pointer, const std::string& what) {
+  return Stop(Code::kKUnsupported, pointer, "descriptor " + std::to_string(fd) + " is " + what +
+                                                ": only files, pipes, terminals and connected stream sockets can be handed to a module");
+}
+
+int SocketOption(int fd, int name) {
+  int value = -1;
+  socklen_t size = sizeof(value);
+  return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+struct LinuxDirent64 {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t size;
+  uint8_t type;
+  char name[];
+};
+
+}  // namespace
+
+Step EnsureStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free number: exactly `fd`, since those below are open.
+    const int opened = ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+    if (opened != fd) return Stop(Code::kKUnsupported, "", "descriptor " + std::to_string(fd) + " is closed and /dev/null cannot take its place");
+  }
+  return {};
+}
+
+Checked<std::vector<int>> KeptDescriptors(const std::optional<std::vector<int>>& policy, char** environment) {
+  std::vector<int> kept;
+  const auto add = [&](int fd, const std::string& pointer) -> Step {
+    if (::fcntl(fd, F_GETFD) < 0) return Stop(Code::kRange, pointer, "descriptor " + std::to_string(fd) + " is not open");
+    kept.push_back(fd);
+    return {};
+  };
+  if (policy) {
+    for (size_t i = 0; i < policy->size(); ++i)
+      if (auto step = add((*policy)[i], "/keep_fds/" + std::to_string(i)); !step) return std::unexpected(step.error());
+  } else {
+    for (char** entry = environment; *entry != nullptr; ++entry) {
+      const std::string_view text(*entry);
+      const size_t equals = text.find('=');
+      if (!text.starts_with("OARBANK_") || equals == std::string_view::npos || text.starts_with("OARBANK_CONFINED=")) continue;
+      const std::string_view value = text.substr(equals + 1);
+      uint64_t fd = 0;
+      if (!value.starts_with("fd:") || !ParseNumber(value.substr(3), 3, INT32_MAX, &fd)) continue;
+      if (auto step = add(static_cast<int>(fd), "/keep_fds"); !step)
+        return Stop(Code::kRange, "/keep_fds", std::string(text.substr(0, equals)) + " names it: " + step.error().text);
+    }
+  }
+  std::ranges::sort(kept);
+  kept.erase(std::ranges::unique(kept).begin(), kept.end());
+  return kept;
+}
+
+Step ClassifyDescriptor(int fd, const std::string& pointer) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return Unsuitable(fd, pointer, "closed");
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_PATH) != 0) return Unsuitable(fd, pointer, "a handle without access (O_PATH)");
+  if (S_ISFIFO(status.st_mode)) return {};
+  if (S_ISREG(status.st_mode)) {
+    struct statfs system {};
+    if (::fstatfs(fd, &system) == 0 && (system.f_type == kNamespaceMagic || system.f_type == kProcMagic))
+      return Unsuitable(fd, pointer, "a namespace or process file");
+    return {};
+  }
+  if (S_ISCHR(status.st_mode)) {
+    // null, zero, full, random, urandom
+    const bool harmless = major(status.st_rdev) == 1 && std::ranges::find(kMemoryDevices, minor(status.st_rdev)) != std::end(kMemoryDevices);
+    if (harmless || ::isatty(fd) == 1) return {};
+    return Unsuitable(fd, pointer, "a device");
+  }
+  if (S_ISSOCK(status.st_mode)) {
+    const int type = SocketOption(fd, SO_TYPE), domain = SocketOption(fd, SO_DOMAIN);
+    if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) return Unsuitable(fd, pointer, "a socket of another family");
+    if (type != SOCK_STREAM && type != SOCK_SEQPACKET) return Unsuitable(fd, pointer, "a datagram or raw socket");
+    if (SocketOption(fd, SO_ACCEPTCONN) != 0) return Unsuitable(fd, pointer, "a listening socket");
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return Unsuitable(fd, pointer, "a socket that is not connected");
+    return {};
+  }
+  if (S_ISDIR(status.st_mode)) return Unsuitable(fd, pointer, "a directory");
+  if (S_ISBLK(status.st_mode)) return Unsuitable(fd, pointer, "a device");
+  return Unsuitable(fd, pointer, "no file, pipe, terminal or socket (a ring, a listener or the like)");
+}
+
+Step CloseOthers(const std::vector<int>& kept) {
+  unsigned from = 3;
+  const auto close = [](unsigned first, unsigned last) { return first > last || ::syscall(SYS_close_range, first, last, 0U) == 0; };
+  for (const int fd : kept) {
+    if (fd < 3) continue;
+    if (!close(from, static_cast<unsigned>(fd) - 1)) break;
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  if (close(from, ~0U)) return {};
+  const auto error = OARLOCK_FAIL("close_range", errno);
+  return Stop(Code::kKUnsupported, error.error());
+}
+
+Checked<DescriptorTable> DescriptorTable::Open() {
+  UniqueFd fd(::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) {
+    const auto error = OARLOCK_FAIL("open", errno, "/proc/self/fd (is /proc mounted?)");
+    return Stop(Code::kKUnsupported, error.error());
+  }
+  return DescriptorTable(std::move(fd));
+}
+
+Checked<std::vector<int>> DescriptorTable::List() {
+  std::vector<int> open;
+  alignas(LinuxDirent64) char buffer[8192];
+  if (::lseek(fd_.get(), 0, SEEK_SET) != 0) return Stop(Code::kKUnsupported, "", "/proc/self/fd cannot be read again");
+  for (;;) {
+    const long got = ::syscall(SYS_getdents64, fd_.get(), buffer, sizeof(buffer));
+    if (got < 0) return Stop(Code::kKUnsupported, "", std::string("/proc/self/fd cannot be read: ") + ErrnoName(errno));
+    if (got == 0) break;
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const LinuxDirent64*>(buffer + at);
+      at += entry->size;
+      uint64_t fd = 0;
+      if (ParseNumber(entry->name, 0, INT32_MAX, &fd) && static_cast<int>(fd) != fd_.get()) open.push_back(static_cast<int>(fd));
+    }
+  }
+  std::ranges::sort(open);
+  return open;
+}
+
+}  // namespace oarlock::child

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/handover.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "notif/base/places.h"
+#include "notif/base/text.h"
+
+namespace oarlock::child {
+namespace {
+
+// The descriptor that the private supervisor finds its connection at.
+constexpr int kPrivateConnection = 3;
+
+std::unexpected<Problem> NoSupervisor(const std::string& text) {
+  return Stop(Code::kNotify, "/supervisor", text);
+}
+
+int64_t NowMs() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+Checked<Handover> Handover::Connect(const std::string& supervisor) {
+  if (supervisor.starts_with("fd:")) {
+    uint64_t number = 0;
+    if (!ParseNumber(std::string_view(supervisor).substr(3), 3, INT32_MAX, &number)) return NoSupervisor("'" + Printable(supervisor, 40) + "' is no descriptor");
+    UniqueFd socket(static_cast<int>(number));
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+      return NoSupervisor("descriptor " + std::to_string(number) + " is no stream socket");
+    (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+    return Handover(std::move(socket));
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (supervisor.size() >= sizeof(address.sun_path)) return NoSupervisor("'" + Printable(supervisor, 40) + "' is too long for a socket's path");
+  std::memcpy(address.sun_path, supervisor.data(), supervisor.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return NoSupervisor(std::string("socket: ") + ErrnoName(errno));
+  // A full backlog must not hold us for ever: the kernel's own limit for a blocking unix connect.
+  const timeval limit{wire::kAnswerTimeoutMs / 1000, 0};
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    const int error = errno;
+    const char* remedy = error == EACCES ? " (who may use it is the operator's choice: oarlockd --admit-uid)"
+                         : error == ENOENT || error == ECONNREFUSED ? " (is oarlockd running?)"
+                                                                    : "";
+    return NoSupervisor("cannot connect to '" + Printable(supervisor, 108) + "': " + ErrnoName(error) + remedy);
+  }
+  return Handover(std::move(socket));
+}
+
+Checked<Handover> Handover::StartPrivate(const std::string& log_directory) {
+  const auto program = FindProgram("oarlock-private");
+  if (!program) return NoSupervisor("the private supervisor cannot be started: " + program.error().Message());
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return NoSupervisor(std::string("socketpair: ") + ErrnoName(errno));
+  UniqueFd ours(pair[0]), theirs(pair[1]);
+  // Before anything is sent, so that each of our messages shows who sent it.
+  const int on = 1;
+  if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) return NoSupervisor(std::string("SO_PASSCRED: ") + ErrnoName(errno));
+
+  const std::string connection = std::to_string(kPrivateConnection);
+  const char* const arguments[] = {program->c_str(), "--connection", connection.c_str(), "--log-directory", log_directory.c_str(), nullptr};
+  // Nothing of the module's environment: it must not load code into the supervisor or redirect it.
+  const char* const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", nullptr};
+
+  const pid_t middle = ::fork();
+  if (middle < 0) return NoSupervisor(std::string("fork: ") + ErrnoName(errno));
+  if (middle == 0) {
+    (void)::setsid();
+    const pid_t last = ::fork();
+    if (last != 0) ::_exit(last < 0 ? 1 : 0);
+    const int null = ::open("/dev/null", O_RDWR);
+    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(null, 1) < 0 || ::dup2(null, 2) < 0) ::_exit(1);
+    if (theirs.get() == kPrivateConnection) {
+      if (::fcntl(kPrivateConnection, F_SETFD, 0) != 0) ::_exit(1);
+    } else if (::dup2(theirs.get(), kPrivateConnection) < 0) {
+      ::_exit(1);
+    }
+    if (::syscall(SYS_close_range, kPrivateConnection + 1, ~0U, 0U) != 0 || ::chdir("/") != 0) ::_exit(1);
+    ::execve(program->c_str(), const_cast<char* const*>(arguments), const_cast<char* const*>(environment));
+    ::_exit(1);
+  }
+  int status = 0;
+  while (::waitpid(middle, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return NoSupervisor("the private supervisor cannot be started: fork failed");
+  return Handover(std::move(ours));
+}
+
+Checked<std::string> Handover::ReadLine() {
+  std::string line;
+  const int64_t deadline = NowMs() + wire::kAnswerTimeoutMs;
+  while (line.size() < wire::kMaxAnswerBytes) {
+    pollfd ready{socket_.get(), POLLIN, 0};
+    const int64_t left = deadline - NowMs();
+    if (left <= 0) return NoSupervisor("the supervisor did not answer within 5 s");
+    const int polled = ::poll(&ready, 1, static_cast<int>(left));
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled <= 0) continue;
+    // Byte by byte up to the newline: what follows belongs to the next exchange.
+    char byte = 0;
+    const ssize_t got = ::recv(socket_.get(), &byte, 1, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return NoSupervisor(std::string("reading the supervisor's answer: ") + ErrnoName(errno));
+    if (got == 0) return NoSupervisor("the supervisor closed the connection without an answer");
+    if (byte == '\n') return line;
+    line += byte;
+  }
+  return NoSupervisor("the supervisor's answer is too long");
+}
+
+Checked<wire::Prepared> Handover::Prepare() {
+  if (::send(socket_.get(), wire::kPrepareLine.data(), wire::kPrepareLine.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(wire::kPrepareLine.size()))
+    return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(errno));
+  auto line = ReadLine();
+  if (!line) return std::unexpected(line.error());
+  if (auto prepared = wire::DecodePrepared(*line); prepared) return *prepared;
+  // A refusal comes in the place of the answer.
+  if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+  return NoSupervisor("the supervisor's answer is not understood: " + Printable(*line, 100));
+}
+
+Checked<std::string> Handover::Admit(const std::string& message, UniqueFd listener) {
+  size_t sent = 0;
+  while (sent < message.size()) {
+    iovec part{const_cast<char*>(message.data()) + sent, message.size() - sent};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (sent == 0) {
+      header.msg_control = control;
+      header.msg_controllen = sizeof(control);
+      cmsghdr* rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      const int fd = listener.get();
+      std::memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    }
+    const ssize_t wrote = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      // It may have refused and closed already: its reason is better than our errno.
+      if (auto line = ReadLine(); line)
+        if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+      return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(errno));
+    }
+    sent += static_cast<size_t>(wrote);
+  }
+  // Ours goes: with a copy left here, the death of the supervisor would hang every call instead of failing it (E-91).
+  listener.Reset();
+  (void)::shutdown(socket_.get(), SHUT_WR);
+  auto line = ReadLine();
+  if (!line) return std::unexpected(line.error());
+  const auto answer = wire::DecodeAnswer(*line);
+  if (!answer) return NoSupervisor("the supervisor's answer is not understood: " + Printable(*line, 100));
+  if (!answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+  return answer->session;
+}
+
+Checked<LoopProof> LoopProof::Make() {
+  LoopProof proof;
+  proof.socket_.Reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!proof.socket_.valid() || ::getrandom(proof.probe_.data(), proof.probe_.size(), 0) != static_cast<ssize_t>(proof.probe_.size()))
+    return Stop(Code::kNotify, "", std::string("the proof of the supervisor cannot be made: ") + ErrnoName(errno));
+  return proof;
+}
+
+namespace {
+
+// The call itself, in a process of its own that shares our memory: once the supervisor has received it, only SIGKILL ends it.
+struct ProofCall {
+  int socket;
+  const std::array<uint8_t, wire::kProbeBytes>* probe;
+  int error;
+};
+int MakeProofCall(void* argument) {
+  auto* call = static_cast<ProofCall*>(argument);
+  const long result = ::syscall(SYS_connect, call->socket, call->probe->data(), call->probe->size());
+  call->error = result == 0 ? 0 : errno;
+  ::syscall(SYS_exit, 0);
+  return 0;
+}
+
+}  // namespace
+
+Step LoopProof::Prove() {
+  alignas(16) static char stack[16 * 1024];
+  ProofCall call{socket_.get(), &probe_, -1};
+  int pidfd = -1;
+  // No exit signal: the module must not find a SIGCHLD of a child that it did not make.
+  const pid_t pid = ::clone(MakeProofCall, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD, &call, &pidfd);
+  if (pid < 0) return Stop(Code::kNotify, "", std::string("clone: ") + ErrnoName(errno));
+  const UniqueFd ended(pidfd);
+  pollfd ready{ended.get(), POLLIN, 0};
+  const int64_t deadline = NowMs() + wire::kProofTimeoutMs;
+  int polled = 0;
+  do {
+    const int64_t left = std::max<int64_t>(deadline - NowMs(), 0);
+    polled = ::poll(&ready, 1, static_cast<int>(left));
+  } while (polled < 0 && errno == EINTR);
+  if (polled <= 0) (void)::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) continue;
+  if (polled <= 0)
+    return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 1 s: it cannot receive or answer notifications "
+                                   "(a container's security profile may forbid it)");
+  if (call.error == ENOANO) return {};
+  return Stop(Code::kNotify, "", std::string("the proof call gave ") + (call.error == 0 ? "success" : ErrnoName(call.error)) +
+                                     " and not the supervisor's answer: something filters us or it");
+}
+
+}  // namespace oarlock::child

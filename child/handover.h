@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "child/step.h"
+#include "notif/base/unique_fd.h"
+#include "notif/wire.h"
+
+namespace oarlock::child {
+
+// The launcher's side of admission. Connected before confinement, since connect() is a notified call; used after it with calls
+// that the filter never notifies: sendmsg without flags, recv, poll, shutdown, close.
+class Handover {
+ public:
+  // To a supervisor's admission socket ("/path"), or over a descriptor that its maker left us ("fd:N").
+  [[nodiscard]] static Checked<Handover> Connect(const std::string& supervisor);
+  // Starts a private supervisor for this one run: double-forked, so that the module inherits no child that it did not make,
+  // from a program beside our own, with an environment of our making. `log_directory`: where its log goes.
+  [[nodiscard]] static Checked<Handover> StartPrivate(const std::string& log_directory);
+
+  // The optional first exchange: the supervisor may move us into a cgroup leaf of its making.
+  [[nodiscard]] Checked<wire::Prepared> Prepare();
+  // Sends the message with the listener and waits for the acknowledgement. The session's id.
+  [[nodiscard]] Checked<std::string> Admit(const std::string& message, UniqueFd listener);
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  void Close() noexcept { socket_.Reset(); }
+
+ private:
+  explicit Handover(UniqueFd socket) : socket_(std::move(socket)) {}
+  [[nodiscard]] Checked<std::string> ReadLine();
+  UniqueFd socket_;
+};
+
+// The proof that the supervisor's loop works: one connect() to the random address on a socket made before the filter must
+// give ENOANO, within a second. It also proves that the filter is in force. K_NOTIFY.
+class LoopProof {
+ public:
+  [[nodiscard]] static Checked<LoopProof> Make();
+  [[nodiscard]] const std::array<uint8_t, wire::kProbeBytes>& probe() const noexcept { return probe_; }
+  [[nodiscard]] Step Prove();
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  void Close() noexcept { socket_.Reset(); }
+
+ private:
+  UniqueFd socket_;
+  std::array<uint8_t, wire::kProbeBytes> probe_{};
+};
+
+}  // namespace oarlock::child

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/launcher.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "child/confine.h"
+#include "child/descriptors.h"
+#include "child/environment.h"
+#include "child/handover.h"
+#include "child/identity.h"
+#include "child/landlock.h"
+#include "child/prove.h"
+#include "child/roots.h"
+#include "notif/abi/process.h"
+#include "notif/base/places.h"
+#include "notif/base/sha256.h"
+#include "notif/base/text.h"
+#include "notif/filter/programs.h"
+#include "policy/report.h"
+
+namespace oarlock::child {
+namespace {
+
+constexpr const char* kUsage = "usage: oarlock sandbox-exec POLICY.json -- /abs/argv0 [args...]";
+constexpr const char* kPrefix = "sandbox launch: ";
+
+void Say(const std::string& text) {
+  const std::string line = kPrefix + text + "\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+int Usage(const std::string& what) {
+  Say(what + "; " + kUsage);
+  return kExitUsage;
+}
+
+// A descriptor that a variable of ours names. Absent: -1. Ill-formed or closed: a problem.
+Checked<int> NamedDescriptor(const char* name) {
+  const char* value = ::getenv(name);
+  if (value == nullptr) return -1;
+  uint64_t fd = 0;
+  if (!ParseNumber(value, 0, INT32_MAX, &fd) || ::fcntl(static_cast<int>(fd), F_GETFD) < 0)
+    return Stop(Code::kRange, "", std::string(name) + "='" + Printable(value, 40) + "' names no open descriptor");
+  return static_cast<int>(fd);
+}
+
+struct Loaded {
+  policy::File file;
+  policy::Policy policy;
+};
+
+Checked<Loaded> LoadPolicy(const std::string& name) {
+  Loaded loaded;
+  const bool from_environment = name == "-";
+  if (from_environment) {
+    const char* text = ::getenv("MOAT_SANDBOX_POLICY");
+    if (text == nullptr) return Stop(Code::kRead, "", "the policy argument is '-' and MOAT_SANDBOX_POLICY is not set");
+    loaded.file.text = text;
+    loaded.file.sha256 = Sha256Hex(loaded.file.text);
+  } else {
+    auto file = policy::ReadFile(name);
+    if (!file) return std::unexpected(file.error());
+    loaded.file = std::move(*file);
+  }
+  auto parsed = policy::Parse(loaded.file.text, from_environment);
+  if (!parsed) return std::unexpected(parsed.error());
+  loaded.policy = std::move(*parsed);
+  return loaded;
+}
+
+// The launch in progress: what the steps hand on to each other.
+class Launcher {
+ public:
+  Launcher(std::string policy_name, std::span<char*> argv, char** environment)
+      : policy_name_(std::move(policy_name)), argv_(argv), environment_(environment) {}
+
+  Step Prepare();   // still free
+  Step Confine();   // irreversible from here on
+  Step HandOver();  // to the supervisor, with its proof
+  Step Finish();    // descriptors, report, the confirmation byte
+  int Exec();
+
+ private:
+  Step ReadInheritance();
+  Step FindSupervisor();
+  Step CheckBuilt() const;
+  Step CheckRequired();
+  [[nodiscard]] std::vector<int> OwnDescriptors() const;
+
+  std::string policy_name_;
+  std::span<char*> argv_;
+  char** environment_;
+
+  Loaded loaded_;
+  std::vector<std::string> module_environment_;
+  UniqueFd confined_, exec_status_, report_;
+  std::vector<int> kept_;
+  Roots roots_;
+  int landlock_abi_ = 0;
+  Shape shape_;
+  std::optional<Handover> handover_;
+  std::optional<LoopProof> proof_;
+  std::optional<DescriptorTable> table_;
+  uint64_t netns_cookie_ = 0;
+  UniqueFd listener_;
+  policy::Facts facts_;
+};
+
+Step Launcher::ReadInheritance() {
+  if (auto step = EnsureStandardDescriptors(); !step) return step;
+  if (auto step = CheckSingleThread(); !step) return step;
+  for (const auto& [name, fd] : {std::pair("OARBANK_CONFINED", &confined_), std::pair("OARLOCK_EXEC_STATUS", &exec_status_)}) {
+    auto named = NamedDescriptor(name);
+    if (!named) return std::unexpected(named.error());
+    // 0 to 2 may be named too; they are the module's all the same, so a copy is what we close.
+    if (*named >= 0 && *named <= 2) fd->Reset(::fcntl(*named, F_DUPFD_CLOEXEC, 3));
+    else if (*named > 2) fd->Reset(*named);
+    if (fd->valid()) (void)::fcntl(fd->get(), F_SETFD, FD_CLOEXEC);
+  }
+  return {};
+}
+
+Step Launcher::Prepare() {
+  if (auto step = ReadInheritance(); !step) return step;
+  auto loaded = LoadPolicy(policy_name_);
+  if (!loaded) return std::unexpected(loaded.error());
+  loaded_ = std::move(*loaded);
+  const policy::Policy& policy = loaded_.policy;
+  if (auto step = CheckBuilt(); !step) return step;
+
+  auto kept = KeptDescriptors(policy.keep_fds, environment_);
+  if (!kept) return std::unexpected(kept.error());
+  kept_ = std::move(*kept);
+  for (int fd = 0; fd <= 2; ++fd)
+    if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+  for (const int fd : kept_) {
+    if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
+    (void)::fcntl(fd, F_SETFD, 0);
+  }
+  // Everything that nobody named goes now, so that nothing of it can be used or leak below.
+  const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");
+  std::string place = policy.supervisor.value_or(supervisor != nullptr ? supervisor : "");
+  std::vector<int> open = kept_;
+  for (const UniqueFd* own : {&confined_, &exec_status_})
+    if (own->valid()) open.push_back(own->get());
+  uint64_t inherited = 0;
+  if (place.starts_with("fd:") && ParseNumber(std::string_view(place).substr(3), 3, INT32_MAX, &inherited)) open.push_back(static_cast<int>(inherited));
+  std::ranges::sort(open);
+  if (auto step = CloseOthers(open); !step) return step;
+
+  RootsContext context;
+  context.places = Places::ForSelf();
+  context.policy_directory = loaded_.file.directory_of;
+  context.program = argv_[0];
+  auto roots = OpenRoots(policy, context);
+  if (!roots) return std::unexpected(roots.error());
+  roots_ = std::move(*roots);
+  for (const std::string& warning : roots_.warnings) Say("warning: " + warning);
+
+  auto abi = LandlockAbi();
+  if (!abi) return Stop(Code::kLandlock, abi.error());
+  landlock_abi_ = *abi;
+  const UniqueFd thread(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread)));
+  shape_.socket_in_kernel = policy.mediation == policy::Mediation::kConnect && policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
+  shape_.exec_strict = policy.exec_strict;
+  shape_.sysv_ipc = policy.sysv_ipc;
+  shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
+  shape_.age = thread.valid() ? Age::kCurrent : landlock_abi_ >= 3 ? Age::kNoThreadPidfd : Age::kNoTruncateRight;
+
+  if (auto step = FindSupervisor(); !step) return step;
+  auto proof = LoopProof::Make();
+  if (!proof) return std::unexpected(proof.error());
+  proof_ = std::move(*proof);
+  socklen_t size = sizeof(netns_cookie_);
+  (void)::getsockopt(proof_->fd(), SOL_SOCKET, abi::kSoNetnsCookie, &netns_cookie_, &size);
+  auto table = DescriptorTable::Open();
+  if (!table) return std::unexpected(table.error());
+  table_ = std::move(*table);
+  module_environment_ = MakeEnvironment(policy, environment_);
+  return CheckRequired();
+}
+
+Step Launcher::CheckBuilt() const {
+  if (loaded_.policy.net == NetMode::kEgressAny)
+    return Stop(Code::kKUnsupported, "/net", "egress-any is unavailable: use egress-allowlist with a proxy");
+  return {};
+}
+
+Step Launcher::CheckRequired() {
+  facts_.landlock_abi = landlock_abi_;
+  facts_.landlock_errata = LandlockErrata().value_or(0);
+  facts_.listener = true;
+  facts_.age = shape_.age;
+  facts_.own_uid = loaded_.policy.run_as.has_value();
+  for (size_t i = 0; i < loaded_.policy.require.size(); ++i) {
+    const std::string& name = loaded_.policy.require[i];
+    const policy::Capability capability = policy::StateOf(name, facts_, &loaded_.policy);
+    if (capability.state != policy::State::kEnforced)
+      return Stop(Code::kRequired, "/require/" + std::to_string(i), "'" + name + "' is " + std::string(Name(capability.state)) + " here: " + capability.why);
+  }
+  if (!loaded_.policy.report) return {};
+  // Opened while we may, written when all of it is true.
+  report_.Reset(::open(loaded_.policy.report->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  if (!report_.valid()) return Stop(Code::kPath, "/report", "'" + Printable(*loaded_.policy.report, 200) + "': " + ErrnoName(errno));
+  return {};
+}
+
+Step Launcher::FindSupervisor() {
+  const char* configured = ::getenv("OARLOCK_SUPERVISOR");
+  std::string place = loaded_.policy.supervisor.value_or(configured != nullptr ? configured : "");
+  auto handover = place.empty() ? Handover::StartPrivate(Places::ForSelf().log_directory) : Handover::Connect(place);
+  if (!handover) return std::unexpected(handover.error());
+  handover_ = std::move(*handover);
+  auto prepared = handover_->Prepare();
+  if (!prepared) return std::unexpected(prepared.error());
+  return {};
+}
+
+Step Launcher::Confine() {
+  const policy::Policy& policy = loaded_.policy;
+  if (policy.tty == policy::Tty::kNone)
+    if (auto step = LeaveTerminal(); !step) return step;
+  if (auto step = TakeIdentity(policy.run_as); !step) return step;
+  if (auto step = SetLimits(policy.limits.nofile); !step) return step;
+  ResetSignals();
+  if (auto step = SetNoNewPrivs(); !step) return step;
+  auto ruleset = MakeRuleset(landlock_abi_, roots_.rules);
+  if (!ruleset) return std::unexpected(ruleset.error());
+  if (auto step = RestrictSelf(ruleset->get(), landlock_abi_, policy.log_denials); !step) return step;
+  ruleset->Reset();
+  if (auto step = ProveLandlock(landlock_abi_, roots_.rules); !step) return step;
+  roots_.rules.clear();  // closes the rules' descriptors
+  auto listener = InstallFilter(FilterProgram(shape_));
+  if (!listener) {
+    const int code = listener.error().code;
+    const char* remedy = code == EBUSY    ? " (another seccomp listener is already installed: a sandbox cannot be started inside one)"
+                         : code == EINVAL ? " (WAIT_KILLABLE_RECV needs Linux 5.19)"
+                                          : "";
+    return Stop(Code::kSeccomp, "", listener.error().Message() + remedy);
+  }
+  listener_ = std::move(*listener);
+  return {};
+}
+
+Step Launcher::HandOver() {
+  wire::Admission admission;
+  admission.module = loaded_.policy.module;
+  admission.kind = loaded_.policy.kind;
+  admission.policy_json = policy::Emit(loaded_.policy);
+  admission.policy_sha256 = loaded_.file.sha256;
+  admission.filter = ShapeName(shape_);
+  admission.probe = proof_->probe();
+  admission.grant = policy::ToGrant(loaded_.policy, roots_.broker_resolved);
+  admission.grant.netns_cookie = netns_cookie_;
+  admission.grant.check_netns = !kept_.empty();
+  admission.pid = ::getpid();
+  admission.fds = {std::string(wire::kListenerName)};
+  const std::string message = wire::Encode(admission);
+  if (message.size() > wire::kMaxMessageBytes)
+    return Stop(Code::kNotify, "", "the policy does not fit into the 128 KiB of the supervisor's message");
+  auto session = handover_->Admit(message, std::move(listener_));
+  if (!session) return std::unexpected(session.error());
+  facts_.session = *session;
+  handover_->Close();
+  auto step = proof_->Prove();
+  proof_->Close();
+  return step;
+}
+
+std::vector<int> Launcher::OwnDescriptors() const {
+  std::vector<int> own = {0, 1, 2};
+  own.insert(own.end(), kept_.begin(), kept_.end());
+  for (const UniqueFd* fd : {&confined_, &exec_status_})
+    if (fd->valid()) own.push_back(fd->get());
+  std::ranges::sort(own);
+  return own;
+}
+
+Step Launcher::Finish() {
+  if (report_.valid()) {
+    const std::string text = policy::Report(facts_, &loaded_.policy, loaded_.file.sha256, roots_.skipped) + "\n";
+    if (::write(report_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      return Stop(Code::kPath, "/report", "'" + Printable(*loaded_.policy.report, 200) + "' cannot be written: " + ErrnoName(errno));
+    report_.Reset();
+  }
+  auto open = table_->List();
+  table_.reset();
+  if (!open) return std::unexpected(open.error());
+  if (*open != OwnDescriptors()) {
+    std::string extra;
+    for (const int fd : *open)
+      if (!std::ranges::binary_search(OwnDescriptors(), fd)) extra += " " + std::to_string(fd);
+    return Stop(Code::kKUnsupported, "", "descriptors that nobody named are still open:" + extra + " (close_range had no effect: something filters us)");
+  }
+  if (confined_.valid()) {
+    // The sandbox holds. The parent still verifies.
+    const char byte = 1;
+    if (::write(confined_.get(), &byte, 1) != 1) return Stop(Code::kKUnsupported, "", std::string("OARBANK_CONFINED cannot be written: ") + ErrnoName(errno));
+    confined_.Reset();
+  }
+  return {};
+}
+
+int Launcher::Exec() {
+  std::vector<char*> environment;
+  for (std::string& entry : module_environment_) environment.push_back(entry.data());
+  environment.push_back(nullptr);
+  // argv_ is the tail of main's, so it ends in a null pointer.
+  ::execve(argv_[0], argv_.data(), environment.data());
+  const int error = errno;
+  if (exec_status_.valid()) (void)!::write(exec_status_.get(), &error, sizeof(error));
+  const char* hint = error == EACCES ? " (not executable, or outside every root that may be executed from)" : "";
+  Say("EXEC: cannot run '" + Printable(argv_[0], 200) + "': " + ErrnoName(error) + hint);
+  return kExitExecFailed;
+}
+
+}  // namespace
+
+int Launch(int count, char** arguments, char** environment) {
+  if (count < 1 || std::strcmp(arguments[0], "--") == 0) return Usage("no policy is given");
+  if (count < 2 || std::strcmp(arguments[1], "--") != 0)
+    return Usage(count < 2 ? "'--' and a program are missing behind the policy" : "exactly one policy goes before '--', got '" + Printable(arguments[1], 60) + "' too");
+  if (count < 3) return Usage("no program is given behind '--'");
+  if (arguments[2][0] != '/') return Usage("the program must be an absolute path, got '" + Printable(arguments[2], 200) + "'");
+
+  Launcher launcher(arguments[0], std::span(arguments + 2, static_cast<size_t>(count) - 2), environment);
+  for (const auto step : {&Launcher::Prepare, &Launcher::Confine, &Launcher::HandOver, &Launcher::Finish})
+    if (const Step done = (launcher.*step)(); !done) {
+      Say(done.error().Line());
+      return kExitNotConfined;
+    }
+  return launcher.Exec();
+}
+
+}  // namespace oarlock::child

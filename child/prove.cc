@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/prove.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace oarlock::child {
+namespace {
+
+constexpr const char* kNoEffect = "landlock_restrict_self returned success, yet a forbidden ";
+
+// Reading the root directory, unless a rule allows just that.
+Step ProveFiles(const std::vector<PathRule>& rules) {
+  const bool granted = std::ranges::any_of(rules, [](const PathRule& rule) {
+    return rule.path == "/" && (rule.rights & abi::kFsReadDir) != 0;
+  });
+  if (granted) return {};
+  const UniqueFd root(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid() && errno == EACCES) return {};
+  return Stop(Code::kLandlock, "", std::string(kNoEffect) + "open works: something filters us");
+}
+
+// The wall has no door: any connect is EACCES before a packet is thought of. Without the domain it would be ECONNREFUSED.
+Step ProveNetwork() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return {};  // no IPv4 here at all
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(1);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno == EACCES) return {};
+  return Stop(Code::kLandlock, "", std::string(kNoEffect) + "TCP connect is not refused: something filters us");
+}
+
+}  // namespace
+
+Step ProveLandlock(int version, const std::vector<PathRule>& rules) {
+  if (auto step = ProveFiles(rules); !step) return step;
+  if ((RightsOf(version).net & abi::kNetConnectTcp) != 0)
+    if (auto step = ProveNetwork(); !step) return step;
+  return {};
+}
+
+}  // namespace oarlock::child

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child/roots.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "child/resolve.h"
+#include "notif/base/text.h"
+
+namespace oarlock::child {
+namespace {
+
+using namespace abi;  // NOLINT(google-build-using-namespace): rights are its names
+
+constexpr uint64_t kReadExecute = kFsExecute | kFsReadFile | kFsReadDir;
+constexpr uint64_t kRead = kFsReadFile | kFsReadDir;
+// Every right that a program without devices needs. Device nodes stay out (E-126); so does RESOLVE_UNIX, which stays handled
+// with no rule: unix sockets are reached through the supervisor.
+constexpr uint64_t kReadWrite = kFsReadFile | kFsReadDir | kFsWriteFile | kFsTruncate | kFsRemoveDir | kFsRemoveFile |
+                                kFsMakeDir | kFsMakeReg | kFsMakeSock | kFsMakeFifo | kFsMakeSym | kFsRefer;
+constexpr uint64_t kOutbox = kFsMakeReg | kFsMakeDir | kFsWriteFile | kFsTruncate;
+constexpr uint64_t kDevice = kFsReadFile | kFsWriteFile;
+constexpr uint64_t kChanges = kFsWriteFile | kFsTruncate | kFsRemoveDir | kFsRemoveFile | kFsMakeChar | kFsMakeDir |
+                              kFsMakeReg | kFsMakeSock | kFsMakeFifo | kFsMakeBlock | kFsMakeSym | kFsRefer;
+
+constexpr const char* kBaseReadExecute[] = {"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin",
+                                            "/etc", "/opt", "/proc", "/sys/devices/system/cpu"};
+constexpr const char* kBaseDevices[] = {"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full"};
+// Often links out of /etc, where Landlock judges the target: without these names do not resolve and no certificate verifies.
+constexpr const char* kBaseFiles[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/mtab",
+                                      "/etc/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt",
+                                      "/etc/pki/tls/certs/ca-bundle.crt"};
+constexpr const char* kGpuDevices[] = {"/dev/dri", "/dev/kfd"};
+constexpr std::string_view kGpuPrefix = "nvidia";  // below /dev
+
+// One root on its way: what was asked, and what it came to.
+struct Opened {
+  PathRule rule;
+  std::vector<std::string> link_directories;
+};
+
+class Opener {
+ public:
+  Step Add(const std::string& path, uint64_t rights, const std::string& pointer) {
+    auto resolved = ResolvePath(path);
+    if (!resolved) return Stop(Code::kPath, pointer, "'" + Printable(path, 200) + "': " + resolved.error().Message());
+    return AddResolved(path, std::move(*resolved), rights, pointer);
+  }
+  // Nothing where it is not there.
+  Step AddOptional(const std::string& path, uint64_t rights, const std::string& pointer, bool* there = nullptr) {
+    auto resolved = ResolvePath(path);
+    if (there != nullptr) *there = resolved.has_value();
+    if (!resolved) return {};
+    return AddResolved(path, std::move(*resolved), rights, pointer);
+  }
+  std::vector<Opened>& opened() { return opened_; }
+
+ private:
+  Step AddResolved(const std::string& path, ResolvedPath resolved, uint64_t rights, const std::string& pointer) {
+    // The same object asked for twice has both rights.
+    const auto same = std::ranges::find(opened_, resolved.canonical, [](const Opened& root) { return root.rule.path; });
+    if (same != opened_.end()) {
+      same->rule.rights |= rights;
+      same->link_directories.insert(same->link_directories.end(), resolved.link_directories.begin(), resolved.link_directories.end());
+      return {};
+    }
+    auto fd = OpenCanonical(resolved.canonical);
+    if (!fd) return Stop(Code::kPath, pointer, "'" + Printable(path, 200) + "': " + fd.error().Message());
+    struct stat status {};
+    if (::fstat(fd->get(), &status) != 0) return Stop(Code::kPath, pointer, "'" + Printable(path, 200) + "': cannot be looked at");
+    Opened root;
+    root.rule.parent = std::move(*fd);
+    root.rule.rights = rights;
+    root.rule.is_directory = S_ISDIR(status.st_mode);
+    root.rule.path = std::move(resolved.canonical);
+    root.rule.pointer = pointer;
+    root.link_directories = std::move(resolved.link_directories);
+    opened_.push_back(std::move(root));
+    return {};
+  }
+  std::vector<Opened> opened_;
+};
+
+std::string At(const char* field, size_t index) { return std::string("/") + field + "/" + std::to_string(index); }
+
+Step AddLists(const policy::Policy& policy, Opener& opener, Roots& roots) {
+  const auto list = [&](const std::vector<std::string>& paths, const char* field, uint64_t rights) -> Step {
+    for (size_t i = 0; i < paths.size(); ++i)
+      if (auto step = opener.Add(paths[i], rights, At(field, i)); !step) return step;
+    return {};
+  };
+  const uint64_t write = policy.exec_rw ? kReadWrite | kFsExecute : kReadWrite;
+  if (auto step = list(policy.ro, "ro", kReadExecute); !step) return step;
+  if (auto step = list(policy.rw, "rw", write); !step) return step;
+  if (auto step = list(policy.rd, "rd", kRead); !step) return step;
+  if (auto step = list(policy.wo, "wo", kOutbox); !step) return step;
+  for (const policy::Root& root : policy.roots) {
+    bool there = true;
+    const Step step = root.optional ? opener.AddOptional(root.path, root.rights, root.pointer, &there)
+                                    : opener.Add(root.path, root.rights, root.pointer);
+    if (!step) return step;
+    if (!there) roots.skipped.push_back(root.path);
+  }
+  if (policy.exe) return opener.Add(*policy.exe, kFsExecute | kFsReadFile, "/exe");
+  return {};
+}
+
+Step AddBaseSystem(const policy::Policy& policy, Opener& opener) {
+  if (!policy.base_system) return {};
+  const std::string pointer = "/base_system";
+  for (const char* path : kBaseReadExecute)
+    if (auto step = opener.AddOptional(path, kReadExecute, pointer); !step) return step;
+  for (const char* path : kBaseFiles)
+    if (auto step = opener.AddOptional(path, kFsReadFile, pointer); !step) return step;
+  for (const char* path : kBaseDevices)
+    if (auto step = opener.AddOptional(path, kDevice, pointer); !step) return step;
+  return {};
+}
+
+Step AddDevices(const policy::Policy& policy, Opener& opener) {
+  constexpr uint64_t kControl = kDevice | kFsReadDir | kFsIoctlDev;
+  if (policy.tty == policy::Tty::kInherit)
+    if (auto step = opener.AddOptional("/dev/tty", kControl, "/tty"); !step) return step;
+  if (policy.tty == policy::Tty::kInherit)
+    if (const char* terminal = ::ttyname(STDIN_FILENO); terminal != nullptr)
+      if (auto step = opener.AddOptional(terminal, kControl, "/tty"); !step) return step;
+  if (policy.pty)
+    for (const char* path : {"/dev/ptmx", "/dev/pts"})
+      if (auto step = opener.AddOptional(path, kControl, "/pty"); !step) return step;
+  if (policy.shm == policy::Shm::kHost)
+    if (auto step = opener.Add("/dev/shm", kReadWrite, "/shm"); !step) return step;
+  if (!policy.gpu) return {};
+
+  size_t found = 0;
+  if (policy.gpu_devices) {
+    for (size_t i = 0; i < policy.gpu_devices->size(); ++i, ++found)
+      if (auto step = opener.Add((*policy.gpu_devices)[i], kControl, At("gpu_devices", i)); !step) return step;
+  } else {
+    std::vector<std::string> paths(std::begin(kGpuDevices), std::end(kGpuDevices));
+    if (DIR* devices = ::opendir("/dev"); devices != nullptr) {
+      while (const dirent* entry = ::readdir(devices))
+        if (std::string_view(entry->d_name).starts_with(kGpuPrefix)) paths.push_back(std::string("/dev/") + entry->d_name);
+      (void)::closedir(devices);
+    }
+    for (const std::string& path : paths) {
+      bool there = false;
+      if (auto step = opener.AddOptional(path, kControl, "/gpu", &there); !step) return step;
+      found += there ? 1 : 0;
+    }
+  }
+  if (found == 0) return Stop(Code::kGpu, "/gpu", "no GPU device is present (/dev/dri, /dev/nvidia*, /dev/kfd)");
+  return {};
+}
+
+Step CheckGpuDevices(const policy::Policy& policy, const std::vector<Opened>& opened) {
+  if (!policy.gpu_devices) return {};
+  for (const Opened& root : opened) {
+    if (!root.rule.pointer.starts_with("/gpu_devices/")) continue;
+    struct stat status {};
+    const bool device = ::fstat(root.rule.parent.get(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISDIR(status.st_mode));
+    if (!device) return Stop(Code::kPath, root.rule.pointer, "'" + Printable(root.rule.path, 200) + "' is no device and no directory of devices");
+  }
+  return {};
+}
+
+Checked<std::string> ResolveBroker(const policy::Policy& policy, std::vector<std::string>& link_directories) {
+  if (!policy.broker_socket) return std::string();
+  const std::string shown = "'" + Printable(*policy.broker_socket, 200) + "'";
+  auto resolved = ResolvePath(*policy.broker_socket);
+  if (!resolved) return Stop(Code::kPath, "/broker_socket", shown + ": " + resolved.error().Message());
+  struct stat status {};
+  if (::lstat(resolved->canonical.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode))
+    return Stop(Code::kPath, "/broker_socket", shown + " is no socket");
+  if (resolved->canonical.size() > policy::kMaxBrokerPathBytes)
+    return Stop(Code::kPath, "/broker_socket", shown + " resolves to a path longer than 103 bytes");
+  link_directories = std::move(resolved->link_directories);
+  return resolved->canonical;
+}
+
+// A place that no writable root may lie on or above.
+struct Place {
+  std::string path;
+  const char* what;
+  bool tolerated = false;
+};
+
+Step CheckWritable(const std::vector<Opened>& opened, const std::vector<Place>& places, Roots& roots) {
+  for (const Opened& root : opened) {
+    if ((root.rule.rights & kChanges) == 0 || !root.rule.is_directory) continue;
+    for (const Place& place : places) {
+      if (place.path.empty() || !IsAtOrBelow(place.path, root.rule.path)) continue;
+      const std::string text = "the writable root '" + Printable(root.rule.path, 200) + "' holds " + place.what + " (" +
+                               Printable(place.path, 200) + "): the module would write its own next launch";
+      if (!place.tolerated) return Stop(Code::kConflict, root.rule.pointer, text + "; move one of the two");
+      roots.warnings.push_back(text);
+    }
+  }
+  return {};
+}
+
+Step CheckLinks(const std::vector<Opened>& opened, const std::vector<std::string>& directories, const std::string& pointer) {
+  for (const std::string& directory : directories)
+    for (const Opened& root : opened)
+      if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory && IsAtOrBelow(directory, root.rule.path))
+        return Stop(Code::kPath, pointer, "a symbolic link in '" + Printable(directory, 200) + "', which this sandbox may write, leads to it: "
+                                          "the module could point it elsewhere for the next launch");
+  return {};
+}
+
+// The canonical form of a place, or of its nearest ancestor that is there: what a module could make is as bad as what is.
+std::string NearestCanonical(std::string path) {
+  std::string missing;
+  while (!path.empty()) {
+    if (auto resolved = ResolvePath(path); resolved) return resolved->canonical == "/" ? missing : resolved->canonical + missing;
+    const size_t slash = path.rfind('/');
+    missing = path.substr(slash) + missing;
+    path.resize(slash);
+  }
+  return missing;
+}
+
+}  // namespace
+
+Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& context) {
+  Roots roots;
+  Opener opener;
+  if (auto step = AddLists(policy, opener, roots); !step) return std::unexpected(step.error());
+  if (auto step = AddBaseSystem(policy, opener); !step) return std::unexpected(step.error());
+  if (auto step = AddDevices(policy, opener); !step) return std::unexpected(step.error());
+  if (auto step = CheckGpuDevices(policy, opener.opened()); !step) return std::unexpected(step.error());
+  std::vector<std::string> broker_links;
+  auto broker = ResolveBroker(policy, broker_links);
+  if (!broker) return std::unexpected(broker.error());
+  roots.broker_resolved = *broker;
+
+  std::vector<Opened>& opened = opener.opened();
+  for (const Opened& root : opened)
+    if (auto step = CheckLinks(opened, root.link_directories, root.rule.pointer); !step) return std::unexpected(step.error());
+  if (auto step = CheckLinks(opened, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());
+
+  std::vector<Place> places;
+  const auto add = [&](const std::string& path, const char* what) {
+    if (!path.empty()) places.push_back({NearestCanonical(path), what});
+  };
+  add(context.places.runtime, "Oarlock's runtime directory");
+  add(context.places.log.substr(0, context.places.log.rfind('/')), "Oarlock's log");
+  add(context.places.log_directory, "Oarlock's logs");
+  add(context.log_directory, "Oarlock's log");
+  add(context.places.grants, "Oarlock's grants");
+  if (!roots.broker_resolved.empty())
+    places.push_back({roots.broker_resolved.substr(0, std::max<size_t>(roots.broker_resolved.rfind('/'), 1)), "the broker's directory"});
+  if (!context.policy_directory.empty())
+    places.push_back({context.policy_directory, "the policy file's directory", context.tolerate_own_policy});
+  if (auto step = CheckWritable(opened, places, roots); !step) return std::unexpected(step.error());
+
+  for (Opened& root : opened) roots.rules.push_back(std::move(root.rule));
+  return roots;
+}
+
+}  // namespace oarlock::child

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "notif/base/result.h"
+
+namespace oarlock {
+
+// Where Oarlock's sockets, logs and state lie for one uid: /run and /var for root, the XDG directories for others. No part of
+// it may lie where a sandbox can write.
+struct Places {
+  std::string runtime;     // 0700; empty: this user has no runtime directory, hence no control socket
+  std::string admission;   // admit.sock in it
+  std::string control;     // control.sock in it
+  std::string privates;    // private/ in it: control sockets of private supervisors
+  std::string log;         // of oarlockd
+  std::string log_directory;  // of private supervisors: one file per session
+  std::string grants;      // for container runtimes; root only
+
+  // `xdg_runtime` and `xdg_state` are the values of XDG_RUNTIME_DIR and XDG_STATE_HOME where the caller may be believed, else
+  // empty; relative ones are ignored. `home` is the user's home directory from the password file.
+  [[nodiscard]] static Places For(uint32_t uid, const std::string& xdg_runtime, const std::string& xdg_state,
+                                  const std::string& home);
+  // With the process's own environment and password entry.
+  [[nodiscard]] static Places ForSelf();
+};
+
+// The home directory of `uid` by /etc/passwd itself: a static program cannot use NSS. Empty where it has no entry.
+[[nodiscard]] std::string HomeOf(uint32_t uid);
+
+// Makes a directory and its missing parents with `mode`. The last one must end up a directory of ours that nobody else may
+// write to.
+[[nodiscard]] Status MakeDirectory(const std::string& path, unsigned mode);
+
+// The directory that the running program's executable lies in, without a trailing slash.
+[[nodiscard]] Result<std::string> OwnDirectory();
+// A sibling program: "<bin>/../libexec/oarlock/NAME", or beside us where we lie there ourselves. Its owner must be root or
+// us, and neither it nor its directory writable by others.
+[[nodiscard]] Result<std::string> FindProgram(const char* name);
+
+}  // namespace oarlock

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notif/kernel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "notif/abi/process.h"
+#include "notif/base/check.h"
+
+namespace oarlock::kernel {
+namespace {
+
+// The call's result, or -errno; EINTR is tried again.
+template <typename Call>
+auto Retry(Call call) noexcept {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0) return result;
+    if (errno != EINTR) return static_cast<decltype(result)>(-errno);
+  }
+}
+
+uint64_t Now(clockid_t clock) noexcept {
+  timespec now{};
+  OARLOCK_CHECK(::clock_gettime(clock, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+int Ioctl(int fd, unsigned long request, void* argument) noexcept {
+  return Retry([=] { return ::ioctl(fd, request, argument); });
+}
+
+// A tagged pointer (arm64 top byte ignore, x86 linear address masking) as the kernel's own copy would take it.
+uint64_t Untag(uint64_t address) noexcept {
+#if defined(__aarch64__)
+  return address & 0x00ff'ffff'ffff'ffffULL;
+#else
+  return address & ~(0x3fULL << 57);
+#endif
+}
+
+int TransferOnce(pid_t tid, uint64_t address, void* buffer, size_t size, bool write) noexcept {
+  iovec local{buffer, size};
+  iovec remote{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr): another process's
+  const ssize_t moved = Retry([&] {
+    return write ? ::process_vm_writev(tid, &local, 1, &remote, 1, 0)
+                 : ::process_vm_readv(tid, &local, 1, &remote, 1, 0);
+  });
+  if (moved < 0) return static_cast<int>(moved);
+  return static_cast<size_t>(moved) == size ? 0 : -EFAULT;
+}
+
+int Transfer(pid_t tid, uint64_t address, void* buffer, size_t size, bool write) noexcept {
+  const int result = TransferOnce(tid, address, buffer, size, write);
+  if (result != -EFAULT || Untag(address) == address) return result;
+  return TransferOnce(tid, Untag(address), buffer, size, write);
+}
+
+// Reads a whole small file of /proc. The bytes read, or -errno.
+int ReadProc(int fd, char* buffer, size_t size) noexcept {
+  const ssize_t got = Retry([=] { return ::pread(fd, buffer, size, 0); });
+  return static_cast<int>(got);
+}
+
+int OpenProc(pid_t tid, const char* name) noexcept {
+  char path[64];
+  (void)std::snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
+  return Retry([&] { return ::open(path, O_RDONLY | O_CLOEXEC); });
+}
+
+// The number behind "Key:\t" in a status text, in `base`. False where the key is absent.
+bool Field(std::string_view text, std::string_view key, int base, uint64_t* value) noexcept {
+  const size_t at = text.find(key);
+  if (at == std::string_view::npos) return false;
+  char number[24] = {};
+  const std::string_view rest = text.substr(at + key.size(), sizeof(number) - 1);
+  std::memcpy(number, rest.data(), rest.size());
+  *value = std::strtoull(number, nullptr, base);
+  return true;
+}
+
+// Whether pidfds of threads exist (6.9): asked once, answered by trying.
+bool HasThreadPidfds() noexcept {
+  static std::atomic<int> known{-1};
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer < 0) {
+    const UniqueFd fd(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::gettid(), abi::kPidfdThread)));
+    answer = fd.valid() ? 1 : 0;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == 1;
+}
+
+}  // namespace
+
+uint64_t MonotonicNs() noexcept { return Now(CLOCK_MONOTONIC); }
+uint64_t RealtimeUs() noexcept { return Now(CLOCK_REALTIME) / 1000; }
+
+int Receive(int listener, abi::SeccompNotif* notification) noexcept {
+  *notification = {};  // the kernel wants the buffer zeroed (EINVAL)
+  // Not retried on EINTR inside a loop that would block: RECV waits when the queue has emptied meanwhile.
+  const int result = ::ioctl(listener, abi::kIoctlNotifRecv, notification);
+  return result == 0 ? 0 : -errno;
+}
+
+int Reply(int listener, uint64_t id, int64_t value, int error) noexcept {
+  OARLOCK_CHECK(error <= 0, "a positive errno %d would read as success", error);
+  OARLOCK_CHECK(error == 0 || value == 0);
+  abi::SeccompNotifResponse response{id, value, error, 0};
+  return Ioctl(listener, abi::kIoctlNotifSend, &response);
+}
+
+int ReplyContinue(int listener, uint64_t id) noexcept {
+  abi::SeccompNotifResponse response{id, 0, 0, abi::kNotifFlagContinue};
+  return Ioctl(listener, abi::kIoctlNotifSend, &response);
+}
+
+int IdValid(int listener, uint64_t id) noexcept { return Ioctl(listener, abi::kIoctlNotifIdValid, &id); }
+
+int EnableSyncWakeUp(int listener) noexcept {
+  return Retry([=] { return ::ioctl(listener, abi::kIoctlNotifSetFlags, abi::kNotifFdSyncWakeUp); });
+}
+
+int ReadCaller(pid_t tid, uint64_t address, void* buffer, size_t size) noexcept {
+  return Transfer(tid, address, buffer, size, false);
+}
+
+int WriteCaller(pid_t tid, uint64_t address, const void* buffer, size_t size) noexcept {
+  return Transfer(tid, address, const_cast<void*>(buffer), size, true);
+}
+
+int OpenTask(pid_t tid) noexcept {
+  if (HasThreadPidfds())
+    return static_cast<int>(Retry([=] { return ::syscall(abi::kSysPidfdOpen, tid, abi::kPidfdThread); }));
+  // Below 6.9 only leaders have pidfds. The filter of such kernels keeps the threads' descriptor tables the same.
+  const UniqueFd status(OpenTaskStatus(tid));
+  if (!status.valid()) return -ESRCH;
+  TaskSignals task;
+  if (const int error = ReadTaskSignals(status.get(), &task); error < 0) return error;
+  return static_cast<int>(Retry([&] { return ::syscall(abi::kSysPidfdOpen, task.tgid, 0U); }));
+}
+
+int PinDescriptor(int pidfd, int fd) noexcept {
+  return static_cast<int>(Retry([=] { return ::syscall(abi::kSysPidfdGetfd, pidfd, fd, 0U); }));
+}
+
+int OpenTaskStatus(pid_t tid) noexcept {
+  const int fd = OpenProc(tid, "status");
+  return fd == -ENOENT ? -ESRCH : fd;
+}
+
+int ReadTaskSignals(int status_fd, TaskSignals* signals) noexcept {
+  char buffer[4096];
+  const int size = ReadProc(status_fd, buffer, sizeof(buffer));
+  if (size < 0) return size;
+  const std::string_view text(buffer, static_cast<size_t>(size));
+  uint64_t tgid = 0, threads = 0;
+  const bool whole = Field(text, "\nTgid:\t", 10, &tgid) && Field(text, "\nThreads:\t", 10, &threads) &&
+                     Field(text, "\nSigPnd:\t", 16, &signals->thread_pending) &&
+                     Field(text, "\nShdPnd:\t", 16, &signals->shared_pending) &&
+                     Field(text, "\nSigBlk:\t", 16, &signals->blocked) &&
+                     Field(text, "\nSigIgn:\t", 16, &signals->ignored) &&
+                     Field(text, "\nSigCgt:\t", 16, &signals->caught);
+  if (!whole) return -ESRCH;
+  signals->tgid = static_cast<pid_t>(tgid);
+  signals->threads = static_cast<int>(threads);
+  // The name can hold a newline only as \n (the kernel escapes it), so the first "\nState:" is the real one.
+  const size_t state = text.find("\nState:\t");
+  signals->state = state == std::string_view::npos ? '?' : text[state + 8];
+  return 0;
+}
+
+int DescribeTask(pid_t tid, TaskDescription* description) noexcept {
+  *description = {};
+  char buffer[4096];
+  uint64_t value = 0;
+  {
+    const UniqueFd fd(OpenProc(tid, "status"));
+    if (!fd.valid()) return fd.get() == -ENOENT ? -ESRCH : fd.get();
+    const int size = ReadProc(fd.get(), buffer, sizeof(buffer));
+    if (size < 0) return size;
+    const std::string_view text(buffer, static_cast<size_t>(size));
+    if (Field(text, "\nTgid:\t", 10, &value)) description->pid = static_cast<pid_t>(value);
+    // "Uid:\treal\teffective\t..."
+    if (const size_t at = text.find("\nUid:\t"); at != std::string_view::npos)
+      if (const size_t tab = text.find('\t', at + 6); tab != std::string_view::npos)
+        description->uid = static_cast<uint32_t>(std::strtoul(text.data() + tab + 1, nullptr, 10));
+  }
+  {
+    const UniqueFd fd(OpenProc(tid, "comm"));
+    if (fd.valid()) {
+      int size = ReadProc(fd.get(), description->name, sizeof(description->name));
+      if (size > 0 && description->name[size - 1] == '\n') --size;
+      description->name_size = static_cast<uint8_t>(size > 0 ? size : 0);
+    }
+  }
+  {
+    const UniqueFd fd(OpenProc(description->pid, "stat"));
+    if (fd.valid()) {
+      const int size = ReadProc(fd.get(), buffer, sizeof(buffer) - 1);
+      buffer[size > 0 ? size : 0] = '\0';
+      // Fields are counted from behind the last ')': the name in field 2 may hold anything.
+      if (const char* at = std::strrchr(buffer, ')'); at != nullptr) {
+        for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+        if (at != nullptr) description->start_ticks = std::strtoull(at + 1, nullptr, 10);
+      }
+    }
+  }
+  char link[64];
+  (void)std::snprintf(link, sizeof(link), "/proc/%d/exe", description->pid);
+  const ssize_t size = ::readlink(link, description->path, sizeof(description->path));
+  description->path_size = static_cast<uint16_t>(size > 0 ? size : 0);
+  description->path_cut = size == static_cast<ssize_t>(sizeof(description->path));
+  return 0;
+}
+
+int GetSocketInt(int fd, int level, int name, int* value) noexcept {
+  socklen_t size = sizeof(*value);
+  return Retry([&] { return ::getsockopt(fd, level, name, value, &size); });
+}
+
+int GetSocketTimeNs(int fd, int level, int name, uint64_t* ns) noexcept {
+  timeval time{};
+  socklen_t size = sizeof(time);
+  const int result = Retry([&] { return ::getsockopt(fd, level, name, &time, &size); });
+  *ns = static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_usec) * 1000;
+  return result;
+}
+
+int GetNetnsCookie(int fd, uint64_t* cookie) noexcept {
+  socklen_t size = sizeof(*cookie);
+  return Retry([&] { return ::getsockopt(fd, SOL_SOCKET, abi::kSoNetnsCookie, cookie, &size); });
+}
+
+int GetLocalAddress(int fd, sockaddr_storage* address, socklen_t* size) noexcept {
+  *size = sizeof(*address);
+  return Retry([&] { return ::getsockname(fd, reinterpret_cast<sockaddr*>(address), size); });
+}
+
+int GetPeerAddress(int fd, sockaddr_storage* address, socklen_t* size) noexcept {
+  *size = sizeof(*address);
+  return Retry([&] { return ::getpeername(fd, reinterpret_cast<sockaddr*>(address), size); });
+}
+
+int SetLinger(int fd, bool on, int seconds) noexcept {
+  const linger value{on ? 1 : 0, seconds};
+  return Retry([&] { return ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &value, sizeof(value)); });
+}
+
+int GetFileFlags(int fd) noexcept {
+  return Retry([=] { return ::fcntl(fd, F_GETFL); });
+}
+
+void Close(int fd) noexcept { (void)::close(fd); }
+
+ssize_t AppendLog(int fd, const void* bytes, size_t size) noexcept {
+  return Retry([=] { return ::write(fd, bytes, size); });
+}
+
+int WriteHead(int fd, const void* bytes, size_t size) noexcept {
+  const ssize_t written = Retry([=] { return ::pwrite(fd, bytes, size, 0); });
+  if (written < 0) return static_cast<int>(written);
+  return static_cast<size_t>(written) == size ? 0 : -EIO;
+}
+
+int SyncLog(int fd) noexcept {
+  return Retry([=] { return ::fdatasync(fd); });
+}
+
+}  // namespace oarlock::kernel

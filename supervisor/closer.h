@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "notif/ring.h"
+
+namespace oarlock::supervisor {
+
+// A thread that does nothing but close descriptors which somebody hostile may have touched: the last close of a lingering
+// socket, or of one whose queue holds such a socket, waits as long as that somebody chose (8.2 s measured, E-212).
+// Descriptors arrive by Post (TokenKind::kClose), the end by kStop. Its thread is nobody's to wait for: a close may outlast
+// everything else.
+class Closer {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Closer>> Start();
+  [[nodiscard]] int ring_fd() const noexcept { return ring_fd_; }
+
+ private:
+  int ring_fd_ = -1;
+};
+
+}  // namespace oarlock::supervisor

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// oarlockd: the node supervisor.
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "notif/base/places.h"
+#include "notif/base/text.h"
+#include "supervisor/supervisor.h"
+
+namespace oarlock::supervisor {
+namespace {
+
+constexpr int kExitUsage = 64;
+
+struct DaemonOptions {
+  std::string socket, control, log, max_grant, durability = "written";
+  std::vector<std::string> admit_users, admit_groups;
+  unsigned shards = 1;
+};
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A number or a name.
+bool ParseUser(const std::string& text, uint32_t* uid) {
+  uint64_t number = 0;
+  if (ParseNumber(text, 0, UINT32_MAX - 1, &number)) return *uid = static_cast<uint32_t>(number), true;
+  const passwd* entry = ::getpwnam(text.c_str());
+  if (entry != nullptr) *uid = entry->pw_uid;
+  return entry != nullptr;
+}
+bool ParseGroup(const std::string& text, uint32_t* gid) {
+  uint64_t number = 0;
+  if (ParseNumber(text, 0, UINT32_MAX - 1, &number)) return *gid = static_cast<uint32_t>(number), true;
+  const group* entry = ::getgrnam(text.c_str());
+  if (entry != nullptr) *gid = entry->gr_gid;
+  return entry != nullptr;
+}
+
+int Fail(const std::string& text) {
+  spdlog::error("{}", text);
+  return 1;
+}
+
+int Run(const DaemonOptions& options) {
+  Supervisor::Options made;
+  for (const std::string& user : options.admit_users) {
+    uint32_t uid = 0;
+    if (!ParseUser(user, &uid)) return spdlog::error("--admit-uid '{}': no such user", Printable(user, 60)), kExitUsage;
+    made.admission.admit_uids.push_back(uid);
+  }
+  for (const std::string& group : options.admit_groups) {
+    uint32_t gid = 0;
+    if (!ParseGroup(group, &gid)) return spdlog::error("--admit-group '{}': no such group", Printable(group, 60)), kExitUsage;
+    made.admission.admit_gids.push_back(gid);
+  }
+  if (options.durability != "written") return spdlog::error("--durability '{}': only 'written' is built", Printable(options.durability, 20)), kExitUsage;
+
+  if (auto prepared = PrepareProcess(); !prepared) return Fail(prepared.error().Message());
+  if (!options.max_grant.empty()) {
+    auto ceiling = Ceiling::Load(options.max_grant);
+    if (!ceiling) return Fail(ceiling.error().Message());
+    made.admission.ceiling = std::move(*ceiling);
+  }
+  const Places places = Places::ForSelf();
+  const std::string socket = options.socket.empty() ? places.admission : options.socket;
+  const std::string control = !options.control.empty() ? options.control : socket.empty() ? "" : DirectoryOf(socket) + "/control.sock";
+  const std::string log = options.log.empty() ? places.log : options.log;
+  if (socket.empty()) return Fail("no runtime directory for this user: name a socket with --socket");
+  if (log.empty()) return Fail("no place for the log: name a file with --log");
+
+  const bool group = !made.admission.admit_gids.empty();
+  // Only directories of our own default places are made; a path that the operator gives must be there.
+  if (options.socket.empty())
+    if (auto made_directory = MakeDirectory(DirectoryOf(socket), !options.admit_users.empty() ? 0711 : group ? 0750 : 0700); !made_directory) return Fail(made_directory.error().Message());
+  if (options.log.empty())
+    if (auto made_directory = MakeDirectory(DirectoryOf(log), 0750); !made_directory) return Fail(made_directory.error().Message());
+  made.log.path = log;
+  made.log.head_path = DirectoryOf(log) + "/audit.head";
+  made.shards = options.shards;
+  made.admission.own_sockets = {socket, control};
+  made.admission.runtime = places.runtime;
+
+  auto started = Supervisor::Start(std::move(made));
+  if (!started) return Fail(started.error().Message());
+  Supervisor& supervisor = **started;
+  // Who may admit is asked of each peer; the file's mode lets those through that may.
+  const unsigned mode = !options.admit_users.empty() ? 0666 : group ? 0660 : 0600;
+  uint32_t gid = 0;
+  if (group) (void)ParseGroup(options.admit_groups.front(), &gid);
+  auto admission = ListenUnix(socket, SOCK_STREAM, mode, group ? static_cast<int>(gid) : -1);
+  if (!admission) return Fail(admission.error().Message());
+  supervisor.admission().Listen(std::move(*admission));
+  auto controlling = ListenUnix(control, SOCK_SEQPACKET, 0600);
+  if (!controlling) return Fail(controlling.error().Message());
+  supervisor.control().Listen(std::move(*controlling));
+
+  sigset_t stop;
+  (void)::sigemptyset(&stop);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) (void)::sigaddset(&stop, signal);
+  const UniqueFd signals(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::function<void(int)> on_signal = [&](int) {
+    signalfd_siginfo info{};
+    bool ends = false;
+    while (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) ends |= info.ssi_signo != SIGHUP;
+    if (ends) supervisor.reactor().Stop();
+    else supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
+  };
+  supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
+  supervisor.admission().OnFailed([](const std::string& text) { spdlog::warn("admission refused: {}", Printable(text, 400)); });
+  supervisor.admission().OnStarted([](const SessionInfo& session) {
+    spdlog::info("session {} started: pid {} uid {} module '{}'", session.facts.id.text(), session.facts.pid, session.facts.uid, Printable(session.facts.module, 60));
+  });
+  supervisor.admission().OnEnded([](const SessionInfo& session, const EndedSession& ended) {
+    spdlog::info("session {} ended: {} calls, {} refused", session.facts.id.text(), ended.calls, ended.refusals);
+  });
+  spdlog::info("ready: admission at {}, control at {}, log at {}", socket, control, log);
+  supervisor.reactor().Run();
+  (void)::unlink(socket.c_str());
+  (void)::unlink(control.c_str());
+  started->reset();
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace oarlock::supervisor
+
+int main(int argc, char** argv) {
+  using oarlock::supervisor::DaemonOptions;
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("oarlockd"));
+  spdlog::set_pattern("oarlockd: %l: %v");
+  DaemonOptions options;
+  CLI::App app{"Oarlock's node supervisor: answers the socket and connect calls of every sandbox on this node"};
+  app.add_option("--socket", options.socket, "The admission socket");
+  app.add_option("--control", options.control, "The control socket (default: control.sock beside the admission socket)");
+  app.add_option("--log", options.log, "The audit log");
+  app.add_option("--admit-uid", options.admit_users, "Users who may admit sandboxes, beside root and our own")->take_all()->allow_extra_args(false);
+  app.add_option("--admit-group", options.admit_groups, "Groups whose members may")->take_all()->allow_extra_args(false);
+  app.add_option("--max-grant", options.max_grant, "A file with the most that any grant may hold");
+  app.add_option("--durability", options.durability, "When a record counts as kept: written");
+  app.add_option("--shards", options.shards, "Threads that answer calls")->check(CLI::Range(1, 64));
+  app.set_version_flag("--version", OARLOCK_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), oarlock::supervisor::kExitUsage);
+  }
+  return oarlock::supervisor::Run(options);
+}

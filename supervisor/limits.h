@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Every bound of the supervisor, with its reason. At a bound a call *waits*; nothing that a policy allows is refused.
+namespace oarlock::supervisor {
+
+// Calls of one session that have been received and not yet answered; the rest wait in the kernel. A module of that many
+// threads all blocked in connect is rare, and each costs us a descriptor.
+inline constexpr uint32_t kMaxCallsPerSession = 256;
+// Calls of one shard. Some 800 bytes each.
+inline constexpr uint32_t kMaxCallsPerShard = 4096;
+// Records of one shard on their way to the writer and back. Some 1.3 KiB each; the writer takes them in batches, so a
+// few hundred keep it busy.
+inline constexpr uint32_t kMaxRecordsPerShard = 256;
+// Pidfds kept per session: more threads than this in connect at once just reopen theirs (5 us).
+inline constexpr size_t kCachedTasks = 24;
+
+// How often a pending connect is looked at for signals and for its caller's end. A look costs 6 us.
+inline constexpr uint64_t kLookIntervalNs = 100'000'000;
+// Looks in one turn, so that thousands of pending connects cost 0.4 ms a turn and not a stall.
+inline constexpr unsigned kLooksPerTurn = 64;
+// Rounds of submitting connects within one turn before pending calls are looked at again.
+inline constexpr unsigned kPassesPerTurn = 16;
+// The longest sleep of a loop: a lost wake-up (io_uring had such bugs up to 7.3.3) costs a second, not for ever.
+inline constexpr uint64_t kMaxWaitNs = 1'000'000'000;
+
+// Kernel workers kept free beyond one per session: reads of slow memory, closes.
+inline constexpr unsigned kSpareWorkers = 16;
+
+// Admission.
+inline constexpr size_t kMaxPendingPerUid = 16;        // connections that have not said all yet
+inline constexpr size_t kMaxSessionsPerUid = 1024;
+inline constexpr int kSpeakTimeoutMs = 5000;
+inline constexpr size_t kMaxAncestors = 64;            // of a peer, looked through for live sessions
+// Descriptors that one session may hold at most: its listener and two per received call.
+inline constexpr size_t kDescriptorsPerSession = 4;
+
+}  // namespace oarlock::supervisor

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/shard.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+
+#include "notif/base/check.h"
+#include "notif/kernel.h"
+
+namespace oarlock::supervisor {
+
+Shard::Shard(const Options& options) : options_(options) {
+  calls_.resize(options_.max_calls);
+  for (uint32_t i = options_.max_calls; i-- > 0;) {
+    calls_[i].next = free_call_;
+    free_call_ = i;
+  }
+  records_.resize(options_.max_records);
+  free_records_.reserve(options_.max_records);
+  for (audit::Record& record : records_) free_records_.push_back(&record);
+  pending_.reserve(options_.max_calls);
+  begun_.reserve(options_.max_calls);
+  settling_.reserve(options_.max_calls);
+}
+
+Shard::~Shard() { Join(); }
+
+Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
+  std::unique_ptr<Shard> shard(new Shard(options));
+  std::promise<Status> ready;
+  shard->thread_ = std::jthread([&shard = *shard, &ready] {
+    (void)::prctl(PR_SET_NAME, "oarlock-shard");
+    // In its own thread: the ring takes operations and personalities from no other.
+    auto ring = Ring::Make({});
+    if (!ring) {
+      ready.set_value(std::unexpected(ring.error()));
+      return;
+    }
+    shard.ring_.emplace(std::move(*ring));
+    shard.ring_fd_ = shard.ring_->fd();
+    ready.set_value({});
+    shard.Run();
+    shard.ring_.reset();
+  });
+  if (auto status = ready.get_future().get(); !status) return std::unexpected(status.error());
+  return shard;
+}
+
+void Shard::Run() {
+  // To the end of what the writer has: it acknowledges into this ring.
+  while (!stopping_ || free_records_.size() != records_.size()) {
+    ring_->SubmitAndWait(WaitNs());
+    Turn();
+  }
+}
+
+void Shard::Turn() {
+  turn_ns_ = kernel::MonotonicNs();
+  std::array<Completion, 64> batch;
+  const auto dispatch = [&] {
+    size_t count = 0;
+    do {
+      count = ring_->Take(batch);
+      for (size_t i = 0; i < count; ++i) Dispatch(batch[i]);
+    } while (count == batch.size());
+  };
+  dispatch();
+  // Connects were queued: most end within their submission, and listeners armed again may have more calls already.
+  for (unsigned pass = 0; pass < kPassesPerTurn && !begun_.empty(); ++pass) {
+    settling_.swap(begun_);
+    ring_->SubmitAndCollect();
+    dispatch();
+    bool cancelling = false;
+    for (const Begun& begun : settling_) {
+      Call& call = calls_[begun.at];
+      if (call.generation != begun.generation || call.state != Call::State::kConnecting || !call.attempt.busy())
+        continue;
+      call.attempt.Settle(*ring_, turn_ns_);
+      Pend(begun.at);
+      cancelling |= !call.attempt.blocking();
+    }
+    settling_.clear();
+    if (cancelling) {
+      ring_->SubmitAndCollect();
+      dispatch();
+    }
+  }
+  Look();
+  // Slots may have become free.
+  while (!parked_.empty() && free_call_ != kNoSlot) {
+    const uint32_t index = parked_.front();
+    parked_.pop_front();
+    if (sessions_[index].session && sessions_[index].session->parked) {
+      sessions_[index].session->parked = false;
+      Arm(index);
+    }
+  }
+}
+
+uint64_t Shard::WaitNs() const noexcept {
+  if (!begun_.empty()) return 0;
+  if (pending_.empty()) return kMaxWaitNs;
+  const uint64_t now = kernel::MonotonicNs();
+  return next_look_ns_ <= now ? 0 : std::min(next_look_ns_ - now, kMaxWaitNs);
+}
+
+void Shard::Dispatch(const Completion& completion) {
+  const uint64_t token = completion.token;
+  const uint32_t index = Token::IndexOf(token);
+  const uint32_t generation = Token::GenerationOf(token);
+  // A completion for a call that has been answered meanwhile (a cancellation's, as a rule).
+  const auto stale_call = [&] { return index >= calls_.size() || calls_[index].generation != generation; };
+  switch (Token::KindOf(token)) {
+    case TokenKind::kListener:
+      if (SessionAt(index, generation) != nullptr) OnListener(index, completion.result);
+      return;
+    case TokenKind::kConnect:
+      if (stale_call()) return;
+      calls_[index].attempt.OnConnect(*ring_, completion.result);
+      return AttemptMoved(index);
+    case TokenKind::kPoll:
+      if (stale_call()) return;
+      calls_[index].attempt.OnPoll(*ring_);
+      return AttemptMoved(index);
+    case TokenKind::kCancel:
+      if (stale_call()) return;
+      calls_[index].attempt.OnCancel(*ring_, completion.result);
+      return;
+    case TokenKind::kRecorded:
+      OARLOCK_CHECK(!stale_call());  // a call waits for its record, whatever happens to its caller
+      return OnRecorded(index, completion.result);
+    case TokenKind::kAdmit:
+      return Admit(Token::PointerOf<NewSession>(token));
+    case TokenKind::kEndSession:
+      if (SessionAt(index, generation) != nullptr) EndSession(index);
+      return;
+    case TokenKind::kStop:
+      stopping_ = true;
+      return;
+    case TokenKind::kNone:
+    case TokenKind::kRecordFree:
+    case TokenKind::kAdmitted:
+    case TokenKind::kSessionEnded:
+    case TokenKind::kClose:
+    case TokenKind::kReactor:
+      break;
+  }
+  OARLOCK_CHECK(false, "a completion of unknown kind: %#llx", static_cast<unsigned long long>(token));
+}
+
+Session* Shard::SessionAt(uint32_t index, uint32_t generation) noexcept {
+  if (index >= sessions_.size() || sessions_[index].generation != generation) return nullptr;
+  return sessions_[index].session.get();
+}
+
+void Shard::Admit(NewSession* admitted) {
+  const auto answer = [&](std::string refusal) {
+    admitted->refusal = std::move(refusal);
+    ring_->Post(admitted->reply_ring, Token::Pointer(TokenKind::kAdmitted, admitted), 0);
+  };
+  // One kernel worker per session that may block in a unix connect: with fewer, a third session could wait for ever.
+  if (const uint32_t wanted = live_sessions_ + 1 + kSpareWorkers; wanted > workers_) {
+    const uint32_t grown = wanted + wanted / 2;
+    if (auto status = ring_->SetMaxBlockedWorkers(grown); !status) return answer(status.error().Message());
+    workers_ = grown;
+  }
+  auto personality = ring_->RegisterPersonality({admitted->uid, admitted->gid, admitted->groups});
+  if (!personality)
+    return answer("cannot act with the module's credentials: " + personality.error().Message());
+
+  uint32_t index = 0;
+  if (!free_sessions_.empty()) {
+    index = free_sessions_.back();
+    free_sessions_.pop_back();
+  } else {
+    index = static_cast<uint32_t>(sessions_.size());
+    sessions_.emplace_back();
+  }
+  SessionSlot& slot = sessions_[index];
+  ++slot.generation;
+  admitted->index = index;
+  admitted->generation = slot.generation;
+  slot.session = std::make_unique<Session>(std::move(*admitted));
+  slot.session->personality = *personality;
+  // Halves the round trip where the kernel has it (6.6).
+  (void)kernel::EnableSyncWakeUp(slot.session->listener.get());
+  ++live_sessions_;
+  answer("");
+  Arm(index);
+}
+
+void Shard::Arm(uint32_t index) {
+  Session& session = *sessions_[index].session;
+  if (stopping_ || session.armed || session.parked || session.ended || session.in_flight >= kMaxCallsPerSession) return;
+  if (free_call_ == kNoSlot) {
+    session.parked = true;
+    parked_.push_back(index);
+    return;
+  }
+  session.armed = true;
+  ring_->Poll(session.listener.get(), POLLIN, Token::Slot(TokenKind::kListener, index, sessions_[index].generation));
+}
+
+void Shard::OnListener(uint32_t index, int events) {
+  Session& session = *sessions_[index].session;
+  session.armed = false;
+  if (events < 0 || (events & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) == 0) return Arm(index);
+  // One RECV per completion, and none with a poll armed: it would block the shard.
+  if (stopping_) return;
+  if ((events & POLLIN) != 0) {
+    Receive(index);
+    return Arm(index);
+  }
+  EndSession(index);
+}
+
+void Shard::EndSession(uint32_t index) {
+  Session& session = *sessions_[index].session;
+  session.ended = true;
+  // Whoever was waiting has gone; what is still in the ring is called back, and the session goes with its last call.
+  const std::vector<uint32_t> pending = pending_;  // looking at a call may release it
+  for (const uint32_t at : pending) {
+    if (sessions_[index].session == nullptr) return;  // that was its last
+    if (calls_[at].session != index || calls_[at].state == Call::State::kFree) continue;
+    calls_[at].caller_gone = true;
+    LookAt(at);
+  }
+  MaybeRemove(index);
+}
+
+void Shard::MaybeRemove(uint32_t index) {
+  SessionSlot& slot = sessions_[index];
+  Session* session = slot.session.get();
+  if (session == nullptr || !session->ended || session->armed || session->in_flight != 0) return;
+  ring_->UnregisterPersonality(session->personality);
+  auto ended = std::make_unique<EndedSession>();
+  ended->id = session->facts.id;
+  ended->calls = session->calls;
+  ended->refusals = session->refusals;
+  ended->denials = session->denials;
+  ring_->Post(options_.admission_ring, Token::Pointer(TokenKind::kSessionEnded, ended.release()), 0);
+  slot.session.reset();
+  ++slot.generation;
+  free_sessions_.push_back(index);
+  --live_sessions_;
+}
+
+}  // namespace oarlock::supervisor

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "audit/record.h"
+#include "notif/ring.h"
+#include "supervisor/session.h"
+#include "supervisor/token.h"
+
+namespace oarlock::supervisor {
+
+// One thread, one ring, its own sessions; shares nothing with other shards. Receives the sessions' calls, judges, acts,
+// records, answers. Everything from outside comes as a completion: TokenKind::kAdmit, kEndSession, kStop.
+//
+// After Start, no heap memory on the path between notification and answer.
+class Shard {
+ public:
+  struct Options {
+    uint32_t max_calls = kMaxCallsPerShard;
+    uint32_t max_records = kMaxRecordsPerShard;
+    int writer_ring = -1;     // where records go
+    int admission_ring = -1;  // where kSessionEnded goes
+  };
+
+  // Starts the thread and waits until its ring stands.
+  [[nodiscard]] static Result<std::unique_ptr<Shard>> Start(const Options& options);
+  ~Shard();  // the thread must have been stopped by kStop
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  [[nodiscard]] int ring_fd() const noexcept { return ring_fd_; }
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  explicit Shard(const Options& options);
+  void Run();                                   // the thread
+  void Turn();
+  void Dispatch(const Completion& completion);
+  [[nodiscard]] uint64_t WaitNs() const noexcept;
+
+  // sessions (shard.cc)
+  void Admit(NewSession* admitted);
+  void Arm(uint32_t index);
+  void OnListener(uint32_t index, int events);
+  void MaybeRemove(uint32_t index);
+  void EndSession(uint32_t index);
+  [[nodiscard]] Session* SessionAt(uint32_t index, uint32_t generation) noexcept;
+
+  // calls (shard_calls.cc)
+  void Receive(uint32_t index);
+  void Handle(uint32_t at);
+  void HandleConnect(uint32_t at);
+  void HandleSetSockOpt(uint32_t at);
+  void HandleBind(uint32_t at);
+  void HandleSend(uint32_t at);
+  void Judge(uint32_t at, const proxyport::Decision& decision);
+  void Connect(uint32_t at);                    // the gate has passed it
+  void BeginAttempt(uint32_t at);
+  void AttemptMoved(uint32_t at);               // after each completion of its attempt
+  void FinishConnect(uint32_t at);
+  void StartNextQueued(uint32_t session_index);
+  enum class Pinned : uint8_t { kOk, kAnswered, kUnreadable };
+  [[nodiscard]] Pinned Pin(uint32_t at, int fd);
+  [[nodiscard]] Refusal ReadAddress(uint32_t at, uint64_t pointer, int32_t size);
+  void FetchFacts(Call& call);
+
+  // looking (shard_look.cc)
+  void Look();
+  void LookAt(uint32_t at);
+  [[nodiscard]] bool SignalEnds(Call& call, int* error);
+  void Pend(uint32_t at);                       // to be looked at from now on
+  void Unpend(uint32_t at);
+
+  // answering (shard_answer.cc)
+  void Refuse(uint32_t at, Refusal refusal);
+  void Approve(uint32_t at);                    // records it first where the grant says so
+  void Approved(uint32_t at);
+  void Record(uint32_t at);
+  void OnRecorded(uint32_t at, int result);
+  void Answer(uint32_t at, int error);          // error <= 0
+  void AnswerContinue(uint32_t at);
+  void Release(uint32_t at);
+  [[nodiscard]] uint32_t TakeCall() noexcept;
+  [[nodiscard]] audit::Record* TakeRecord() noexcept;
+  void GiveRecord(audit::Record* record);
+
+  Options options_;
+  // The ring before what it refers to, so that it goes first: a completion may still point into the calls.
+  std::vector<Call> calls_;
+  std::vector<audit::Record> records_;
+  std::vector<audit::Record*> free_records_;
+  uint32_t free_call_ = kNoSlot;
+  uint32_t record_head_ = kNoSlot, record_tail_ = kNoSlot;  // calls that wait for a record
+  struct SessionSlot {
+    uint32_t generation = 0;
+    std::unique_ptr<Session> session;
+  };
+  std::vector<SessionSlot> sessions_;
+  std::vector<uint32_t> free_sessions_;
+  std::vector<uint32_t> pending_;    // calls that are looked at now and then
+  size_t look_next_ = 0;
+  struct Begun {
+    uint32_t at, generation;
+  };
+  std::vector<Begun> begun_;         // calls whose attempt goes with the next submission
+  std::vector<Begun> settling_;      // ... and went with the last
+  std::deque<uint32_t> parked_;      // sessions that want a poll
+  uint32_t live_sessions_ = 0;
+  uint32_t workers_ = 0;             // what the ring's worker limit stands at
+  bool stopping_ = false;
+  uint64_t turn_ns_ = 0;             // when this turn began
+  uint64_t next_look_ns_ = 0;
+  int ring_fd_ = -1;
+  std::optional<Ring> ring_;
+  std::jthread thread_;
+};
+
+}  // namespace oarlock::supervisor

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways out of a call: refused (recorded first), approved, answered, released.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "audit/writer.h"
+#include "notif/base/check.h"
+#include "notif/kernel.h"
+#include "supervisor/shard.h"
+
+namespace oarlock::supervisor {
+
+uint32_t Shard::TakeCall() noexcept {
+  const uint32_t at = free_call_;
+  OARLOCK_CHECK(at != kNoSlot);  // a poll is armed only while there is one
+  Call& call = calls_[at];
+  free_call_ = call.next;
+  const uint32_t generation = call.generation + 1;
+  call = Call{};
+  call.generation = generation;
+  return at;
+}
+
+audit::Record* Shard::TakeRecord() noexcept {
+  if (free_records_.empty()) return nullptr;
+  audit::Record* record = free_records_.back();
+  free_records_.pop_back();
+  *record = audit::Record{};
+  return record;
+}
+
+void Shard::GiveRecord(audit::Record* record) {
+  free_records_.push_back(record);
+  if (record_head_ == kNoSlot) return;
+  const uint32_t at = record_head_;
+  record_head_ = calls_[at].next;
+  if (record_head_ == kNoSlot) record_tail_ = kNoSlot;
+  calls_[at].next = kNoSlot;
+  Record(at);
+}
+
+void Shard::Refuse(uint32_t at, Refusal refusal) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  call.refusal = refusal;
+  call.error = session.gate.ErrorOf(refusal);
+  ++session.refusals;
+  if (Describe(refusal).kind == Kind::kDeny) ++session.denials;
+  Record(at);
+}
+
+void Shard::Approve(uint32_t at) {
+  Call& call = calls_[at];
+  if (!sessions_[call.session].session->audit_approvals) return Approved(at);
+  // The record comes before the deed: an approval that cannot be written is not carried out.
+  call.approve_after_record = true;
+  Record(at);
+}
+
+void Shard::Approved(uint32_t at) {
+  if (calls_[at].target != nullptr) return Connect(at);
+  AnswerContinue(at);
+}
+
+void Shard::Record(uint32_t at) {
+  Call& call = calls_[at];
+  Unpend(at);
+  audit::Record* record = TakeRecord();
+  if (record == nullptr) {
+    call.state = Call::State::kRecord;
+    call.next = kNoSlot;
+    if (record_tail_ == kNoSlot) record_head_ = at;
+    else calls_[record_tail_].next = at;
+    record_tail_ = at;
+    return;
+  }
+  Session& session = *sessions_[call.session].session;
+  record->verdict = call.approve_after_record ? audit::Verdict::kAllowed : audit::Verdict::kDenied;
+  record->refusal = call.refusal;
+  record->error = call.error;
+  record->session = &session.facts;
+  record->nr = call.nr;
+  record->tid = call.tid;
+  record->notification = call.id;
+  std::copy(std::begin(call.args), std::end(call.args), record->args);
+  if (call.address_read) {
+    record->address_size = static_cast<uint8_t>(call.address.size);
+    std::memcpy(record->address, call.address.bytes, call.address.size);
+  }
+  record->socket_domain = call.socket.domain.value_or(-1);
+  record->socket_type = call.socket.type.value_or(-1);
+  record->socket_protocol = call.socket.protocol.value_or(-1);
+  (void)kernel::DescribeTask(call.tid, &record->task);  // a caller that has gone leaves these empty
+  record->mono_ns = call.received_ns;
+  const uint64_t now_ns = kernel::MonotonicNs();
+  record->real_us = kernel::RealtimeUs() - (now_ns - call.received_ns) / 1000;
+  record->first_us = record->last_us = record->real_us;
+  record->queue_ns = call.received_ns - call.ready_ns;
+  record->decision_ns = now_ns - call.received_ns;
+  record->reply_ring = ring_fd_;
+  record->reply_token = Token::Slot(TokenKind::kRecorded, at, call.generation);
+  call.record = record;
+  call.state = Call::State::kRecording;
+  audit::Send(*ring_, options_.writer_ring, *record);
+}
+
+void Shard::OnRecorded(uint32_t at, int result) {
+  Call& call = calls_[at];
+  OARLOCK_CHECK(call.state == Call::State::kRecording);
+  audit::Record* record = std::exchange(call.record, nullptr);
+  audit::Returned(*record);
+  if (call.approve_after_record && result == 0) {
+    call.approve_after_record = false;
+    call.state = Call::State::kStarting;
+    Approved(at);
+  } else {
+    // A log that could not be written turns nothing into an approval, and is told from a plain refusal by its errno.
+    Answer(at, result == 0 ? -call.error : -Describe(Refusal::kAuditUnavailable).error);
+  }
+  GiveRecord(record);
+}
+
+void Shard::Answer(uint32_t at, int error) {
+  Call& call = calls_[at];
+  // Closed before the answer: 6 us cheaper than after, when the caller runs again on the same socket.
+  call.fd.Reset();
+  // -ENOENT: the caller has gone, a normal end.
+  (void)kernel::Reply(sessions_[call.session].session->listener.get(), call.id, 0, error);
+  Release(at);
+}
+
+void Shard::AnswerContinue(uint32_t at) {
+  Call& call = calls_[at];
+  (void)kernel::ReplyContinue(sessions_[call.session].session->listener.get(), call.id);
+  Release(at);
+}
+
+void Shard::Release(uint32_t at) {
+  Call& call = calls_[at];
+  OARLOCK_CHECK(call.state != Call::State::kFree && call.record == nullptr && !call.attempt.busy());
+  Unpend(at);
+  const uint32_t session_index = call.session;
+  call.fd.Reset();
+  call.status.Reset();
+  call.state = Call::State::kFree;
+  ++call.generation;  // completions that are still on their way find nobody
+  call.next = free_call_;
+  free_call_ = at;
+  Session& session = *sessions_[session_index].session;
+  --session.in_flight;
+  if (session.ended) MaybeRemove(session_index);
+  else Arm(session_index);
+}
+
+}  // namespace oarlock::supervisor

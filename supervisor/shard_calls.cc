@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a shard does with a received call: copy, pin, judge, act.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "notif/base/check.h"
+#include "notif/calls.h"
+#include "notif/kernel.h"
+#include "supervisor/shard.h"
+
+namespace oarlock::supervisor {
+namespace {
+
+using proxyport::Decision;
+
+// Our own shortage, not the caller's fault: the call waits.
+bool IsShortage(int error) noexcept { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
+
+constexpr uint64_t kInterfaceIoctls = 0x89;  // the type of SIOC* requests
+
+int LowInt(uint64_t argument) noexcept { return static_cast<int>(static_cast<uint32_t>(argument)); }
+
+}  // namespace
+
+void Shard::Receive(uint32_t index) {
+  Session& session = *sessions_[index].session;
+  abi::SeccompNotif notification;
+  // -ENOENT: the caller was killed or interrupted between the wake-up and now. Nothing was received.
+  if (kernel::Receive(session.listener.get(), &notification) != 0) return;
+  const uint32_t at = TakeCall();
+  Call& call = calls_[at];
+  call.state = Call::State::kStarting;
+  call.session = index;
+  call.id = notification.id;
+  call.tid = static_cast<pid_t>(notification.pid);
+  call.nr = static_cast<uint32_t>(notification.data.nr);
+  std::copy(std::begin(notification.data.args), std::end(notification.data.args), call.args);
+  call.ready_ns = turn_ns_;
+  call.received_ns = kernel::MonotonicNs();
+  ++session.in_flight;
+  ++session.calls;
+  Handle(at);
+}
+
+void Shard::Handle(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  const CallRow* row = FindCall(kNativeArch, call.nr);
+  // The filter notifies rows of the table and nothing else.
+  if (row == nullptr) return Refuse(at, Refusal::kCallDenied);
+  switch (row->handler) {
+    case Handler::kConnect:
+      return HandleConnect(at);
+    case Handler::kSocket:
+      return Judge(at, session.gate.JudgeSocket(static_cast<uint32_t>(call.args[0]), static_cast<uint32_t>(call.args[1]),
+                                                static_cast<uint32_t>(call.args[2])));
+    case Handler::kSocketPair:
+      return Judge(at, session.gate.JudgeSocketPair(static_cast<uint32_t>(call.args[0]),
+                                                    static_cast<uint32_t>(call.args[1])));
+    case Handler::kSetSockOpt:
+      return HandleSetSockOpt(at);
+    case Handler::kBind:
+      return HandleBind(at);
+    case Handler::kSend:
+      return HandleSend(at);
+    case Handler::kIoctl:
+      return Refuse(at, (call.args[1] >> 8 & 0xff) == kInterfaceIoctls ? Refusal::kInterfaceIoctl : Refusal::kCallDenied);
+    case Handler::kRefuse:
+    case Handler::kNone: {
+      const Refusal refusal = RefusalOf(*row, call.args);
+      return Refuse(at, refusal == Refusal::kNone ? Refusal::kCallDenied : refusal);
+    }
+  }
+}
+
+void Shard::Judge(uint32_t at, const Decision& decision) {
+  switch (decision.verdict) {
+    case Decision::Verdict::kRefuse: return Refuse(at, decision.refusal);
+    case Decision::Verdict::kContinue:
+    case Decision::Verdict::kConnect: return Approve(at);
+  }
+}
+
+// Copies the address, once. kNone: it is there, or has a length that the gate judges.
+Refusal Shard::ReadAddress(uint32_t at, uint64_t pointer, int32_t size) {
+  Call& call = calls_[at];
+  call.address.size = 0;
+  if (size < 0 || size > static_cast<int32_t>(proxyport::Address::kMaxSize)) return Refusal::kAddressInvalid;
+  if (size == 0) return Refusal::kAddressInvalid;
+  const int result = kernel::ReadCaller(call.tid, pointer, call.address.bytes, static_cast<size_t>(size));
+  if (result == -EFAULT) return Refusal::kAddressFault;
+  if (result != 0) return Refusal::kAddressUnreadable;
+  call.address.size = static_cast<uint32_t>(size);
+  call.address_read = true;
+  return Refusal::kNone;
+}
+
+// Duplicates the caller's descriptor, so that no dup2 of its can change what is judged and used.
+Shard::Pinned Shard::Pin(uint32_t at, int fd) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  int pinned = -ESRCH;
+  for (int attempt = 0; attempt < 2 && pinned == -ESRCH; ++attempt) {
+    const int pidfd = session.tasks.Open(call.tid);
+    if (IsShortage(pidfd)) {
+      pinned = pidfd;
+    } else if (pidfd >= 0) {
+      pinned = kernel::PinDescriptor(pidfd, fd);
+      // The cached pidfd is of a thread that has ended; its number may have been given to this caller.
+      if (pinned == -ESRCH) session.tasks.Drop(call.tid);
+    }
+  }
+  // Only now is it sure that thread and memory were the caller's.
+  if (kernel::IdValid(session.listener.get(), call.id) != 0) {
+    if (pinned >= 0) kernel::Close(pinned);
+    Release(at);
+    return Pinned::kAnswered;
+  }
+  if (IsShortage(pinned)) {
+    call.state = Call::State::kRetry;
+    Pend(at);
+    return Pinned::kAnswered;
+  }
+  if (pinned == -EBADF) {
+    Answer(at, -EBADF);
+    return Pinned::kAnswered;
+  }
+  if (pinned < 0) return Pinned::kUnreadable;
+  call.fd.Reset(pinned);
+  return Pinned::kOk;
+}
+
+void Shard::FetchFacts(Call& call) {
+  const auto fetch = [&](int name, std::optional<int>& fact) {
+    int value = 0;
+    if (!fact && kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, name, &value) == 0) fact = value;
+  };
+  fetch(SO_DOMAIN, call.socket.domain);
+  fetch(SO_TYPE, call.socket.type);
+  fetch(SO_PROTOCOL, call.socket.protocol);
+}
+
+void Shard::HandleConnect(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  const Refusal unread = ReadAddress(at, call.args[1], LowInt(call.args[2]));
+  if (const Pinned pinned = Pin(at, LowInt(call.args[0])); pinned != Pinned::kOk) {
+    if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
+    return;
+  }
+  if (!session.proved && call.address.size == session.probe.size() &&
+      std::memcmp(call.address.bytes, session.probe.data(), session.probe.size()) == 0) {
+    // The launcher's proof: only a supervisor that receives, reads, duplicates and answers can give this errno.
+    session.proved = true;
+    return Answer(at, -ENOANO);
+  }
+  const Decision decision = unread == Refusal::kNone ? session.gate.JudgeConnect(call.address) : Decision::Refuse(unread);
+  if (decision.verdict == Decision::Verdict::kRefuse) {
+    // The kernel looks at the descriptor before the address.
+    int domain = 0;
+    const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);
+    if (not_socket == -ENOTSOCK || not_socket == -EBADF) return Answer(at, not_socket);
+    FetchFacts(call);
+    return Refuse(at, decision.refusal);
+  }
+  call.target = decision.target;
+  if (call.target->kind == proxyport::Target::Kind::kTcp) {
+    int protocol = 0;
+    const int result = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_PROTOCOL, &protocol);
+    if (result == -ENOTSOCK || result == -EBADF) return Answer(at, result);
+    if (result == 0) call.socket.protocol = protocol;
+    if (session.gate.needs_netns_cookie()) {
+      uint64_t cookie = 0;
+      if (kernel::GetNetnsCookie(call.fd.get(), &cookie) == 0) call.socket.netns_cookie = cookie;
+    }
+    if (protocol != IPPROTO_TCP) FetchFacts(call);
+    if (const Refusal refusal = session.gate.JudgeTcpSocket(call.socket); refusal != Refusal::kNone) {
+      FetchFacts(call);
+      return Refuse(at, refusal);
+    }
+  }
+  Approve(at);
+}
+
+void Shard::Connect(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  if (call.target->kind == proxyport::Target::Kind::kUnix && session.blocked_unix != kNoSlot) {
+    // Each unix connect that blocks costs a kernel worker, so one per session and target is in the kernel. While it waits the
+    // backlog is full, and a non-blocking caller is told so.
+    const int flags = kernel::GetFileFlags(call.fd.get());
+    if (flags >= 0 && (flags & O_NONBLOCK) != 0) return Answer(at, -EAGAIN);
+    call.state = Call::State::kQueued;
+    call.next = kNoSlot;
+    if (session.queue_tail == kNoSlot) session.queue_head = at;
+    else calls_[session.queue_tail].next = at;
+    session.queue_tail = at;
+    return Pend(at);
+  }
+  BeginAttempt(at);
+}
+
+void Shard::BeginAttempt(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  call.state = Call::State::kConnecting;
+  const bool is_unix = call.target->kind == proxyport::Target::Kind::kUnix;
+  if (is_unix) session.blocked_unix = at;  // until it has ended, which is mostly at once
+  call.attempt.Begin(*ring_, call.fd.get(), *call.target, is_unix ? session.personality : uint16_t{0},
+                     {Token::Slot(TokenKind::kConnect, at, call.generation),
+                      Token::Slot(TokenKind::kPoll, at, call.generation),
+                      Token::Slot(TokenKind::kCancel, at, call.generation)});
+  begun_.push_back({at, call.generation});
+}
+
+void Shard::AttemptMoved(uint32_t at) {
+  Call& call = calls_[at];
+  if (call.state == Call::State::kConnecting && !call.attempt.busy()) FinishConnect(at);
+}
+
+void Shard::FinishConnect(uint32_t at) {
+  Call& call = calls_[at];
+  const uint32_t session_index = call.session;
+  Session& session = *sessions_[session_index].session;
+  const int result = call.attempt.result();
+  const bool is_unix = call.target->kind == proxyport::Target::Kind::kUnix;
+
+  if (result == -ECANCELED && call.signalled && !call.caller_gone) {
+    // Looked at again now that the connect is out of the kernel: the signal may have gone to another thread.
+    call.signalled = false;
+    int error = 0;
+    const bool ends = SignalEnds(call, &error);
+    if (!ends) return BeginAttempt(at);
+    if (is_unix) session.blocked_unix = kNoSlot;
+    Answer(at, error);
+  } else {
+    if (is_unix) session.blocked_unix = kNoSlot;
+    if (result == -ECANCELED || call.caller_gone) {
+      Release(at);
+    } else if (call.attempt.self_connected()) {
+      Refuse(at, Refusal::kSelfConnect);
+    } else if (is_unix && result != 0 && result != -EAGAIN) {
+      // Facts of a unix socket are asked for only where the kernel refused: they cost a call each.
+      FetchFacts(call);
+      sockaddr_storage peer{};
+      socklen_t size = 0;
+      const bool unnamed = result == -EISCONN && kernel::GetPeerAddress(call.fd.get(), &peer, &size) == 0 &&
+                           size <= offsetof(sockaddr_un, sun_path);
+      const Refusal refusal = proxyport::Gate::JudgeUnixFailure(-result, call.socket, unnamed);
+      if (refusal != Refusal::kNone) Refuse(at, refusal);
+      else Answer(at, result);
+    } else {
+      Answer(at, result);
+    }
+  }
+  if (is_unix) StartNextQueued(session_index);
+}
+
+void Shard::StartNextQueued(uint32_t session_index) {
+  Session* session = sessions_[session_index].session.get();
+  if (session == nullptr || session->blocked_unix != kNoSlot || session->queue_head == kNoSlot) return;
+  const uint32_t at = session->queue_head;
+  session->queue_head = calls_[at].next;
+  if (session->queue_head == kNoSlot) session->queue_tail = kNoSlot;
+  calls_[at].next = kNoSlot;
+  BeginAttempt(at);
+}
+
+// SO_LINGER alone reaches this as granted: it is performed on the pinned socket, off and {1, 0} as asked. A time is taken as
+// off, so that no close of anybody ever waits (E-66, E-190, E-191).
+void Shard::HandleSetSockOpt(uint32_t at) {
+  Call& call = calls_[at];
+  if (LowInt(call.args[1]) != SOL_SOCKET || LowInt(call.args[2]) != SO_LINGER) return Refuse(at, Refusal::kSocketOption);
+  linger wanted{};
+  const int size = LowInt(call.args[4]);
+  const int read = size < static_cast<int>(sizeof(wanted)) ? -EINVAL
+                                                           : kernel::ReadCaller(call.tid, call.args[3], &wanted, sizeof(wanted));
+  if (const Pinned pinned = Pin(at, LowInt(call.args[0])); pinned != Pinned::kOk) {
+    if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
+    return;
+  }
+  if (read == -EINVAL || read == -EFAULT) {
+    int domain = 0;
+    const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);
+    return Answer(at, not_socket == -ENOTSOCK || not_socket == -EBADF ? not_socket : read);
+  }
+  if (read != 0) return Refuse(at, Refusal::kAddressUnreadable);
+  const bool reset = wanted.l_onoff != 0 && wanted.l_linger == 0;
+  Answer(at, kernel::SetLinger(call.fd.get(), reset, 0));
+}
+
+// Never granted; the address is read for the record, and to tell a routine probe from the rest.
+void Shard::HandleBind(uint32_t at) {
+  Call& call = calls_[at];
+  const Refusal unread = ReadAddress(at, call.args[1], LowInt(call.args[2]));
+  if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
+  if (unread == Refusal::kAddressFault || unread == Refusal::kAddressInvalid) return Refuse(at, unread);
+  Refuse(at, proxyport::Gate::JudgeBind(call.address));
+}
+
+void Shard::HandleSend(uint32_t at) {
+  Call& call = calls_[at];
+  constexpr uint64_t kFastOpenFlag = 0x2000'0000;
+  const CallRow* row = FindCall(kNativeArch, call.nr);
+  const bool is_sendto = row->name == "sendto";
+  const uint64_t flags = row->name == "sendmsg" ? call.args[2] : call.args[3];
+  if (is_sendto) {
+    // For the record only: the refusal stands whatever the address says.
+    (void)ReadAddress(at, call.args[4], LowInt(call.args[5]));
+    if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
+  }
+  Refuse(at, (flags & kFastOpenFlag) != 0 ? Refusal::kFastOpen : Refusal::kAddressedSend);
+}
+
+}  // namespace oarlock::supervisor

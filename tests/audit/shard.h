@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "audit/writer.h"
+#include "notif/ring.h"
+#include "tests/audit/support.h"
+
+namespace oarlock::audit::testing {
+
+// What a shard does with the writer: a ring, a pool of records,
+// acknowledgements. Made and used in one thread.
+class FakeShard {
+ public:
+  FakeShard(int writer_ring, const SessionFacts& session, size_t pool, uint64_t first_id = 1)
+      : ring_(*Ring::Make({.entries = 256, .completions = 4096})),
+        writer_ring_(writer_ring),
+        records_(pool),
+        next_id_(first_id) {
+    for (size_t i = 0; i < pool; ++i) {
+      records_[i] = SampleCall(Refusal::kUnixNotBroker, "connect", session);
+      SetAddress(records_[i], Unix("/run/docker.sock"));
+      records_[i].reply_ring = ring_.fd();
+      records_[i].reply_token = i;
+    }
+    for (size_t i = pool; i > 0; --i) free_.push_back(i - 1);
+  }
+
+  // Sends as many of `count` as the pool allows; how many.
+  size_t Send(size_t count) {
+    size_t sent = 0;
+    for (; sent < count && !free_.empty(); ++sent) {
+      Record& record = records_[free_.back()];
+      free_.pop_back();
+      record.notification = next_id_++;
+      record.real_us = 0;
+      audit::Send(ring_, writer_ring_, record);
+    }
+    ring_.SubmitAndCollect();
+    return sent;
+  }
+
+  // Takes what has been acknowledged, waiting for the first.
+  size_t Collect(uint64_t timeout_ns) {
+    ring_.SubmitAndWait(timeout_ns);
+    size_t total = 0;
+    std::array<Completion, 64> completions;
+    while (const size_t count = ring_.Take(completions)) {
+      for (size_t i = 0; i < count; ++i) {
+        Record& record = records_[completions[i].token];
+        Returned(record);
+        EXPECT_TRUE(completions[i].result == 0 || completions[i].result == -EIO) << completions[i].result;
+        ++(completions[i].result == 0 ? written : refused);
+        if (on_answer) on_answer(record.notification, completions[i].result);
+        free_.push_back(completions[i].token);
+      }
+      total += count;
+    }
+    return total;
+  }
+
+  // Sends `count` records and waits for their answers.
+  void Run(size_t count) {
+    const uint64_t before = written + refused;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    size_t sent = 0;
+    while (written + refused < before + count) {
+      sent += Send(count - sent);
+      (void)Collect(100'000'000);
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "answers are missing";
+    }
+  }
+
+  uint64_t written = 0, refused = 0;
+  std::function<void(uint64_t id, int result)> on_answer;
+  [[nodiscard]] size_t in_flight() const { return records_.size() - free_.size(); }
+
+ private:
+  Ring ring_;
+  int writer_ring_;
+  std::vector<Record> records_;
+  std::vector<size_t> free_;
+  uint64_t next_id_;
+};
+
+}  // namespace oarlock::audit::testing

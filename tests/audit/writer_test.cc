@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/writer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "audit/journal.h"
+#include "audit/lines.h"
+#include "notif/base/unique_fd.h"
+#include "tests/audit/shard.h"
+#include "tests/audit/support.h"
+
+namespace oarlock::audit {
+namespace {
+
+using testing::CountOf;
+using testing::FakeShard;
+using testing::Lines;
+using testing::LogOptions;
+using testing::TempDirectory;
+using testing::VerifyLog;
+
+std::unique_ptr<Writer> StartWriter(const WriterOptions& options) {
+  auto writer = Writer::Start(options);
+  EXPECT_TRUE(writer.has_value()) << (writer ? "" : writer.error().Message());
+  return writer ? std::move(*writer) : nullptr;
+}
+
+// Which records are in a log that is being written, by their notification ids.
+class IdsInLog {
+ public:
+  explicit IdsInLog(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), lines_(fd_.get()) {}
+  bool Has(uint64_t id) {
+    while (lines_.Next() == LineReader::Got::kLine) {
+      static constexpr std::string_view kKey = R"("notif_id":")";
+      const size_t at = lines_.line().find(kKey);
+      if (at != std::string_view::npos)
+        ids_.insert(
+            std::strtoull(std::string(lines_.line().substr(at + kKey.size(), 20)).c_str(), nullptr, 10));
+    }
+    return ids_.contains(id);
+  }
+
+ private:
+  UniqueFd fd_;
+  LineReader lines_;
+  std::set<uint64_t> ids_;
+};
+
+class WriterTest : public ::testing::Test {
+ protected:
+  TempDirectory directory_;
+  WriterOptions options_ = LogOptions(directory_);
+  SessionFacts session_ = testing::SampleSession();
+};
+
+TEST_F(WriterTest, AnswersWhenTheLineIsInTheFile) {
+  auto writer = StartWriter(options_);
+  FakeShard shard(writer->ring_fd(), session_, 64);
+  IdsInLog log(options_.path);
+  shard.on_answer = [&](uint64_t id, int result) {
+    ASSERT_EQ(result, 0);
+    ASSERT_TRUE(log.Has(id)) << "record " << id << " was acknowledged before its line was in the file";
+  };
+  shard.Run(3000);
+  EXPECT_EQ(shard.written, 3000U);
+  EXPECT_EQ(writer->counters().refusals.load(), 3000U);
+  EXPECT_LE(writer->counters().batches.load(), 3000U);
+  writer.reset();
+  const Verification result = VerifyLog(options_.path, options_.head_path);
+  EXPECT_TRUE(result.intact());
+  EXPECT_EQ(result.records, 3003U);  // with the checkpoints
+}
+
+TEST_F(WriterTest, ManyRingsPostAtOnce) {
+  auto writer = StartWriter(options_);
+  constexpr size_t kRings = 4, kEach = 2500;
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> written = 0;
+  for (size_t i = 0; i < kRings; ++i)
+    threads.emplace_back([&, i] {
+      FakeShard shard(writer->ring_fd(), session_, 32 + 50 * i, 1 + i * 1'000'000);
+      shard.Run(kEach);
+      written += shard.written;
+    });
+  for (std::thread& thread : threads) thread.join();
+  writer.reset();
+  EXPECT_EQ(written.load(), kRings * kEach);
+  EXPECT_TRUE(VerifyLog(options_.path, options_.head_path).intact());
+  EXPECT_EQ(CountOf(Lines(options_.path), "UNIX_NOT_BROKER"), kRings * kEach);
+  IdsInLog log(options_.path);
+  for (size_t i = 0; i < kRings; ++i)
+    for (size_t id = 0; id < kEach; ++id) ASSERT_TRUE(log.Has(1 + i * 1'000'000 + id));
+}
+
+TEST_F(WriterTest, WhatWasPostedIsWrittenBeforeItStops) {
+  for (int round = 0; round < 20; ++round) {
+    auto writer = StartWriter(options_);
+    FakeShard shard(writer->ring_fd(), session_, 200);
+    ASSERT_EQ(shard.Send(200), 200U);
+    writer.reset();  // nobody waits for the answers
+    EXPECT_EQ(CountOf(Lines(options_.path), "UNIX_NOT_BROKER"), static_cast<size_t>(200 * (round + 1)));
+    while (shard.in_flight() > 0) ASSERT_GT(shard.Collect(5'000'000'000), 0U);
+    EXPECT_EQ(shard.written, 200U);
+  }
+}
+
+TEST_F(WriterTest, RecordsWithoutAnAnswerAreWrittenToo) {
+  auto writer = StartWriter(options_);
+  Record record;  // its own ring is not needed: the supervisor's last word
+  record.type = RecordType::kSupervisorStop;
+  auto ring = Ring::Make({.entries = 8, .completions = 16});
+  ASSERT_TRUE(ring.has_value());
+  Send(*ring, writer->ring_fd(), record);
+  ring->SubmitAndCollect();
+  writer.reset();
+  EXPECT_EQ(CountOf(Lines(options_.path), "SUPERVISOR_STOPPED"), 1U);
+}
+
+TEST_F(WriterTest, ReopensWhileRecordsCome) {
+  auto writer = StartWriter(options_);
+  FakeShard shard(writer->ring_fd(), session_, 64);
+  const std::string old = options_.path + ".1";
+  shard.Run(500);
+  ASSERT_EQ(::rename(options_.path.c_str(), old.c_str()), 0);
+  writer->Reopen();
+  shard.Run(500);
+  writer.reset();
+  const Verification first = VerifyLog(old);
+  const Verification second = VerifyLog(options_.path, options_.head_path);
+  EXPECT_TRUE(first.intact());
+  EXPECT_TRUE(second.intact());
+  EXPECT_EQ(second.first_previous, first.last.hash);
+  EXPECT_EQ(CountOf(Lines(old), "UNIX_NOT_BROKER") + CountOf(Lines(options_.path), "UNIX_NOT_BROKER"), 1000U);
+}
+
+TEST_F(WriterTest, StartSaysWhyItCannot) {
+  options_.path = directory_.path("missing/audit.jsonl");
+  const auto writer = Writer::Start(options_);
+  ASSERT_FALSE(writer.has_value());
+  EXPECT_EQ(writer.error().code, ENOENT);
+  EXPECT_NE(writer.error().Message().find(options_.path), std::string::npos);
+}
+
+// kill -9 at any moment, many times over one log: every record that was
+// acknowledged is in it, it stays one chain, and what was torn is closed and
+// noted.
+TEST_F(WriterTest, KilledAtAnyMoment) {
+  constexpr size_t kMost = 100'000;
+  void* const memory = ::mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const acknowledged = static_cast<std::atomic<uint8_t>*>(memory);
+  std::mt19937 random(11);
+  size_t kept = 0;
+  uint64_t first_id = 1;
+  for (int round = 0; round < 25; ++round) {
+    SCOPED_TRACE(round);
+    std::memset(memory, 0, kMost);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto writer = Writer::Start(options_);
+      if (!writer) ::_exit(1);
+      FakeShard shard((*writer)->ring_fd(), session_, 200, first_id);
+      shard.on_answer = [&](uint64_t id, int result) {
+        if (result == 0 && id - first_id < kMost) acknowledged[id - first_id].store(1);
+      };
+      for (;;) {
+        (void)shard.Send(1 + random() % 200);
+        (void)shard.Collect(1'000'000);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(10'000 + random() % 40'000));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself: " << status;
+
+    auto journal = Journal::Open(options_, testing::SampleHost());
+    ASSERT_TRUE(journal.has_value());
+    for (int i = 0; i < 10; ++i) (*journal)->Turn(1'000'000'000);
+    (*journal)->Close(1'000'000'000);
+    const Verification result = VerifyLog(options_.path, options_.head_path);
+    ASSERT_TRUE(result.intact()) << Sentence(result.findings[0].kind) << " in line "
+                                 << result.findings[0].line;
+    IdsInLog log(options_.path);
+    for (size_t i = 0; i < kMost; ++i) {
+      if (acknowledged[i].load() == 0) continue;
+      ASSERT_TRUE(log.Has(first_id + i)) << "record " << i << " was acknowledged and is lost";
+      ++kept;
+    }
+    first_id += kMost;
+  }
+  EXPECT_GT(kept, 1000U) << "nothing was tested";
+  (void)::munmap(memory, kMost);
+}
+
+}  // namespace
+}  // namespace oarlock::audit
