@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "notif/base/check.h"
@@ -24,6 +25,7 @@ Host Host::Look(std::string_view program) noexcept {
   Host host;
   if (::gethostname(host.hostname, sizeof(host.hostname) - 1) != 0 || host.hostname[0] == '\0')
     std::memcpy(host.hostname, "localhost", sizeof("localhost"));
+  if (program.empty()) program = ::program_invocation_short_name;
   std::memcpy(host.program, program.data(), std::min(program.size(), sizeof(host.program) - 1));
   host.pid = ::getpid();
   host.uid = ::geteuid();

@@ -17,6 +17,7 @@ struct Host {
   uint64_t boot_us = 0;  // real time of the boot, to place start ticks of processes
   uint64_t ticks_per_second = 100;
 
+  // `program`: empty for the running one's name.
   [[nodiscard]] static Host Look(std::string_view program) noexcept;
 };
 

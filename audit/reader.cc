@@ -255,7 +255,7 @@ std::optional<Entry> ParseEntry(std::string line) {
 }
 
 bool Filter::Matches(const Entry& entry) const {
-  if (!all && (entry.IsProbe() || entry.allowed || entry.code == kCodeCheckpoint)) return false;
+  if (!all && (entry.IsProbe() || entry.allowed || IsRoutine(entry.code))) return false;
   if (since_us && entry.time_us < *since_us) return false;
   if (until_us && entry.time_us >= *until_us) return false;
   if (!id.empty() && entry.id != id) return false;

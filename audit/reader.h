@@ -57,7 +57,7 @@ struct Filter {
   std::string process = {};                              // a pid, a process name, or an executable's path
   std::string target = {};  // part of an address: "192.0.2.1", ":443", "/run/"; compared with the escaped and
                             // the plain text
-  bool all = false;  // also probes, approvals and checkpoints
+  bool all = false;         // also probes, approvals, starts, ends and checkpoints
 
   [[nodiscard]] bool Matches(const Entry& entry) const;
   // False only where the line cannot match whatever it parses to: most lines are told apart without parsing

@@ -147,6 +147,10 @@ bool IsStatusCode(std::string_view code) noexcept {
     if (code == oarlock::Name(static_cast<Reason>(i))) return true;
   for (const NoticeText& notice : kNotices)
     if (!notice.code.empty() && code == notice.code) return true;
+  return IsRoutine(code);
+}
+
+bool IsRoutine(std::string_view code) noexcept {
   return code == kCodeSupervisorStarted || code == kCodeSupervisorStopped || code == kCodeSessionStarted ||
          code == kCodeSessionEnded || code == kCodeCheckpoint;
 }

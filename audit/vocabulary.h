@@ -81,5 +81,7 @@ inline constexpr std::string_view kCodeCheckpoint = "CHECKPOINT";
 
 // Whether a log can hold this `status_code`.
 [[nodiscard]] bool IsStatusCode(std::string_view code) noexcept;
+// The code of a record that only says that things take their course: starts, ends, checkpoints.
+[[nodiscard]] bool IsRoutine(std::string_view code) noexcept;
 
 }  // namespace oarlock::audit

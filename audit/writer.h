@@ -24,7 +24,7 @@ struct WriterOptions {
   unsigned mode = 0640;   // of a log that is created, and the most that others may
   int fd = -1;  // --log-fd: an open log instead of `path` (readable, O_APPEND; owned by the writer from the
                 // call of Start on)
-  std::string program = "oarlockd";  // whose log it is: `app.name`
+  std::string program;  // whose log it is: `app.name`; empty: the running program's name
   Durability durability = Durability::kWritten;
   // One line for an operator, without its newline. Called in the writer's thread; null: to stderr.
   void (*warn)(const char* text) = nullptr;

@@ -91,7 +91,7 @@ Checked<Handover> Handover::StartPrivate(const std::string& log_directory) {
     (void)::setsid();
     const pid_t last = ::fork();
     if (last != 0) ::_exit(last < 0 ? 1 : 0);
-    const int null = ::open("/dev/null", O_RDWR);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(null, 1) < 0 || ::dup2(null, 2) < 0) ::_exit(1);
     if (theirs.get() == kPrivateConnection) {
       if (::fcntl(kPrivateConnection, F_SETFD, 0) != 0) ::_exit(1);

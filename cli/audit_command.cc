@@ -56,10 +56,9 @@ bool Report(const audit::Reader& reader, std::ostream& err) {
   return reader.problems().empty();
 }
 
-// Byte for byte, so that what is piped on can still be verified; but never raw
-// to a terminal.
+// Byte for byte, so that what is piped on can still be verified; but never raw to a terminal.
 void PrintJson(const audit::Entry& entry, const AuditSource& source, std::ostream& out) {
-  out << (source.terminal ? audit::ForTerminal(entry.line) : entry.line) << '\n';
+  out << (source.terminal || source.colour ? audit::ForTerminal(entry.line) : entry.line) << '\n';
 }
 
 }  // namespace

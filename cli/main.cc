@@ -70,7 +70,7 @@ void AddPolicy(CLI::App& app, std::function<int()>& chosen) {
 void AddSource(CLI::App* verb, AuditSource& source) {
   verb->add_option("--log", source.log, "The log, or a directory of logs (default: the node's and your own)")->type_name("FILE");
   verb->add_flag("--json", source.json, "Records as they are in the log");
-  source.colour = ::isatty(STDOUT_FILENO) == 1;
+  source.terminal = source.colour = ::isatty(STDOUT_FILENO) == 1;
 }
 
 void AddAudit(CLI::App& app, std::function<int()>& chosen) {
@@ -86,7 +86,7 @@ void AddAudit(CLI::App& app, std::function<int()>& chosen) {
   lister->add_option("--target", list->target, "Whose address holds this")->type_name("T");
   lister->add_option("--since", list->since, "From this moment on")->type_name("TIME");
   lister->add_option("--until", list->until, "Before this moment")->type_name("TIME");
-  lister->add_flag("--all", list->all, "Routine probes, approvals and checkpoints too");
+  lister->add_flag("--all", list->all, "Routine probes, approvals, starts and ends too");
   lister->add_flag("--ids", list->ids, "Each record's id in front");
   lister->callback([&chosen, list] { chosen = [list] { return AuditList(*list, std::cout, std::cerr); }; });
 

@@ -40,6 +40,13 @@ int Fail(const std::string& text, int code = kOurs) {
   return code;
 }
 
+std::string WorkingDirectory() {
+  char* directory = ::getcwd(nullptr, 0);
+  std::string text = directory != nullptr ? directory : "";
+  ::free(directory);
+  return text;
+}
+
 // As execvp(3) would find it.
 std::string FindCommand(const std::string& name, int* code) {
   const auto runnable = [&](const std::string& path) {
@@ -51,12 +58,7 @@ std::string FindCommand(const std::string& name, int* code) {
   };
   *code = kNotFound;
   if (name.find('/') != std::string::npos) {
-    std::string path = name;
-    if (!path.starts_with('/')) {
-      char* directory = ::getcwd(nullptr, 0);
-      if (directory != nullptr) path = std::string(directory) + "/" + name;
-      ::free(directory);
-    }
+    const std::string path = name.starts_with('/') ? name : WorkingDirectory() + "/" + name;
     return runnable(path) ? path : std::string();
   }
   const char* variable = ::getenv("PATH");
@@ -89,6 +91,8 @@ Json PolicyFromOptions(const RunCommand& command, const std::string& program) {
 std::expected<std::string, std::string> MakePolicy(const RunCommand& command, const std::string& program) {
   if (command.policy.empty()) {
     RunCommand absolute = command;
+    // Not followed to its end: the command is told the broker's name as it was written here.
+    if (!absolute.broker.empty() && !absolute.broker.starts_with('/')) absolute.broker = WorkingDirectory() + "/" + absolute.broker;
     for (std::vector<std::string>* list : {&absolute.ro, &absolute.rw})
       for (std::string& path : *list) {
         char* resolved = ::realpath(path.c_str(), nullptr);
@@ -116,7 +120,7 @@ std::expected<std::string, std::string> MakePolicy(const RunCommand& command, co
 
 // A sealed-off file in memory that a child inherits. Mode 0600, as a policy file must have.
 UniqueFd MemoryFile(const char* name, const std::string& content) {
-  UniqueFd fd(::memfd_create(name, 0));
+  UniqueFd fd(::memfd_create(name, 0));  // NOLINT(android-cloexec-memfd-create): a child is to inherit it
   if (!fd.valid() || ::fchmod(fd.get(), 0600) != 0) return UniqueFd();
   for (size_t at = 0; at < content.size();) {
     const ssize_t wrote = ::write(fd.get(), content.data() + at, content.size() - at);

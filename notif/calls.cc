@@ -322,7 +322,7 @@ constexpr CallRow kRows[] = {
     Judge("ioctl", 16, 29, kFile, {kFd, kInt, kPointer},
           "Device and socket requests; refused are those that type into terminals, drive a seccomp listener, "
           "change read-only trees or read the machine's network interfaces.",
-          kIoctlRule, Handler::kIoctl, Refusal::kCallDenied),
+          kIoctlRule, Handler::kRefuse, Refusal::kCallDenied),
     Refuse("ioperm", 173, -1, kKernel, {kInt, kInt, kInt}, "Direct access to I/O ports."),
     Refuse("iopl", 172, -1, kKernel, {kInt}, "Direct access to I/O ports."),
     Allow("ioprio_get", 252, 31, kProcess, {kInt, kInt}, "Reads an I/O priority."),

@@ -88,7 +88,6 @@ enum class Handler : uint8_t {
   kSend,        // sendto, sendmsg, sendmmsg
   kBind,
   kRefuse,      // RefusalOf, whatever the policy
-  kIoctl,       // likewise; interface requests are PROBE, the rest DENY
 };
 
 enum class Group : uint8_t {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums up CTest's JUnit files and fails where nothing was proved: a test failed, or every live test was skipped.
+"""Sums up CTest's JUnit files and fails where nothing was proved.
+
+That is: a test failed, or every live test was skipped.
 
 check-results.py TESTS.json RESULTS.xml...    TESTS.json: `ctest --show-only=json-v1`, for the labels
 """

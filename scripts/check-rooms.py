@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks who includes whom: the arrows between rooms, and which file may see which library.
 
-The arrows are drawn in docs/ARCHITECTURE.md. A violation is printed as FILE:LINE: text, and the exit code is 1.
-With --self-test it checks instead that each rule finds a violation made for it.
+The arrows are drawn in docs/ARCHITECTURE.md. A violation is printed as FILE:LINE: text, and the exit
+code is then 1. With --self-test it checks instead that each rule finds a violation made for it.
 """
 
 import argparse
@@ -23,14 +23,15 @@ ARROWS = {
     "cli": {"child", "supervisor", "inspect", "audit", "policy", "notif"},
 }
 
-# Files that stand apart from their room: the front is static and small, so it may see the launcher's rooms alone.
+# Files that stand apart from their room: the front is static and small, so it may see the launcher's rooms
+# alone.
 NARROWER = {"cli/front_main.cc": {"child", "policy", "notif"}}
 
 # Libraries: a pattern over the include's text, the places that may have it, and the reason.
 LIBRARIES = [
     (r"<liburing", ["notif/ring.cc"], "liburing is seen by the ring alone"),
     (r"<seccomp\.h>", ["notif/filter/"], "libseccomp is seen by the filter generator alone"),
-    (r"<linux/(seccomp|landlock)\.h>", ["notif/abi/"], "the build host's kernel headers are older than the kernel"),
+    (r"<linux/(seccomp|landlock)\.h>", ["notif/abi/"], "the build host's headers are older than the kernel"),
 ]
 
 # Libraries that cost seconds per file: never in a header of a room, so that nobody pays without asking.
@@ -39,7 +40,8 @@ HEAVY_ALLOWED = {"notif/json.h"}  # it exists to be that header, and says so
 
 # Numbers and names of the two interfaces stand in notif/abi, as constants of ours.
 RAW_NAMES = [
-    (r"\b(LANDLOCK_[A-Z_]+|(SYS|__NR)_landlock_\w+)\b", ["notif/abi/"], "Landlock's names stand in notif/abi alone"),
+    (r"\b(LANDLOCK_[A-Z_]+|(SYS|__NR)_landlock_\w+)\b",
+     ["notif/abi/"], "Landlock's names stand in notif/abi alone"),
     (r"\b(SECCOMP_(SET_MODE|FILTER_FLAG|USER_NOTIF|IOCTL|RET)_[A-Z_]+|(SYS|__NR)_seccomp)\b",
      ["notif/abi/", "notif/filter/"], "seccomp's names stand in notif/abi, and in the filter generator"),
 ]
@@ -98,7 +100,8 @@ def check_tree(root):
                 continue
             files += 1
             name = path.relative_to(root).as_posix()
-            complaints += [f"{name}:{number}: {text}" for number, text in check_text(name, path.read_text("utf-8"))]
+            found = check_text(name, path.read_text("utf-8"))
+            complaints += [f"{name}:{number}: {text}" for number, text in found]
     return files, complaints
 
 

@@ -5,7 +5,8 @@
 #   scripts/install-deps.sh --list [SET]...        prints the packages and stops
 set -euo pipefail
 
-# What CMake asks for with find_package and pkg_check_modules. The -dev packages hold the static libraries too.
+# What CMake asks for with find_package and pkg_check_modules. The -dev packages hold the static libraries
+# too.
 build_packages=(
   g++ cmake ninja-build pkg-config
   libseccomp-dev       # the filter generator
@@ -16,11 +17,11 @@ build_packages=(
   libfmt-dev           # spdlog's formatting
   libcli11-dev         # options of oarlock and oarlockd
 )
-# The test libraries, and the real programs that the live tests and the demo run. tinyproxy-bin is the program without
-# the service of the tinyproxy package, which would start by itself.
+# The test libraries, and the real programs that the live tests and the demo run. tinyproxy-bin is the program
+# without the service of the tinyproxy package, which would start by itself.
 test_packages=(
   libgtest-dev libz3-dev
-  curl wget git python3 tinyproxy-bin
+  curl wget git python3 tinyproxy-bin iproute2
 )
 tidy_packages=(clang-19 clang-tidy-19)
 

@@ -54,58 +54,84 @@ int Fail(const std::string& text) {
   return 1;
 }
 
-int Run(const DaemonOptions& options) {
-  Supervisor::Options made;
+// What to serve and where, with every default filled in.
+struct Plan {
+  Supervisor::Options options;
+  std::string socket, control, log;
+  unsigned socket_mode = 0600;
+  int socket_gid = -1;
+};
+
+// 0, or the exit code with the reason told.
+int MakePlan(const DaemonOptions& options, Plan* plan) {
+  Admission::Options& admission = plan->options.admission;
   for (const std::string& user : options.admit_users) {
     uint32_t uid = 0;
     if (!ParseUser(user, &uid)) return spdlog::error("--admit-uid '{}': no such user", Printable(user, 60)), kExitUsage;
-    made.admission.admit_uids.push_back(uid);
+    admission.admit_uids.push_back(uid);
   }
   for (const std::string& group : options.admit_groups) {
     uint32_t gid = 0;
     if (!ParseGroup(group, &gid)) return spdlog::error("--admit-group '{}': no such group", Printable(group, 60)), kExitUsage;
-    made.admission.admit_gids.push_back(gid);
+    admission.admit_gids.push_back(gid);
   }
   if (options.durability != "written") return spdlog::error("--durability '{}': only 'written' is built", Printable(options.durability, 20)), kExitUsage;
-
-  if (auto prepared = PrepareProcess(); !prepared) return Fail(prepared.error().Message());
   if (!options.max_grant.empty()) {
     auto ceiling = Ceiling::Load(options.max_grant);
     if (!ceiling) return Fail(ceiling.error().Message());
-    made.admission.ceiling = std::move(*ceiling);
+    admission.ceiling = std::move(*ceiling);
   }
-  const Places places = Places::ForSelf();
-  const std::string socket = options.socket.empty() ? places.admission : options.socket;
-  const std::string control = !options.control.empty() ? options.control : socket.empty() ? "" : DirectoryOf(socket) + "/control.sock";
-  const std::string log = options.log.empty() ? places.log : options.log;
-  if (socket.empty()) return Fail("no runtime directory for this user: name a socket with --socket");
-  if (log.empty()) return Fail("no place for the log: name a file with --log");
 
-  const bool group = !made.admission.admit_gids.empty();
+  const Places places = Places::ForSelf();
+  plan->socket = options.socket.empty() ? places.admission : options.socket;
+  if (plan->socket.empty()) return Fail("no runtime directory for this user: name a socket with --socket");
+  plan->control = options.control.empty() ? DirectoryOf(plan->socket) + "/control.sock" : options.control;
+  plan->log = options.log.empty() ? places.log : options.log;
+  if (plan->log.empty()) return Fail("no place for the log: name a file with --log");
+
+  // Who may admit is asked of each peer; the file's mode lets those through that may.
+  const bool users = !options.admit_users.empty(), group = !admission.admit_gids.empty();
+  plan->socket_mode = users ? 0666 : group ? 0660 : 0600;
+  if (group) plan->socket_gid = static_cast<int>(admission.admit_gids.front());
   // Only directories of our own default places are made; a path that the operator gives must be there.
   if (options.socket.empty())
-    if (auto made_directory = MakeDirectory(DirectoryOf(socket), !options.admit_users.empty() ? 0711 : group ? 0750 : 0700); !made_directory) return Fail(made_directory.error().Message());
+    if (auto made = MakeDirectory(DirectoryOf(plan->socket), users ? 0711 : group ? 0750 : 0700); !made) return Fail(made.error().Message());
   if (options.log.empty())
-    if (auto made_directory = MakeDirectory(DirectoryOf(log), 0750); !made_directory) return Fail(made_directory.error().Message());
-  made.log.path = log;
-  made.log.head_path = DirectoryOf(log) + "/audit.head";
-  made.shards = options.shards;
-  made.admission.own_sockets = {socket, control};
-  made.admission.runtime = places.runtime;
+    if (auto made = MakeDirectory(DirectoryOf(plan->log), 0750); !made) return Fail(made.error().Message());
+  plan->options.log.path = plan->log;
+  plan->options.log.head_path = DirectoryOf(plan->log) + "/audit.head";
+  plan->options.shards = options.shards;
+  admission.own_sockets = {plan->socket, plan->control};
+  admission.runtime = places.runtime;
+  return 0;
+}
 
-  auto started = Supervisor::Start(std::move(made));
+// Opens both doors. 0, or the exit code with the reason told.
+int Listen(const Plan& plan, Supervisor& supervisor) {
+  auto admission = ListenUnix(plan.socket, SOCK_STREAM, plan.socket_mode, plan.socket_gid);
+  if (!admission) return Fail(admission.error().Message());
+  auto control = ListenUnix(plan.control, SOCK_SEQPACKET, 0600);
+  if (!control) return Fail(control.error().Message());
+  supervisor.admission().Listen(std::move(*admission));
+  supervisor.control().Listen(std::move(*control));
+  supervisor.admission().OnFailed([](const std::string& text) { spdlog::warn("admission refused: {}", Printable(text, 400)); });
+  supervisor.admission().OnStarted([](const SessionInfo& session) {
+    spdlog::info("session {} started: pid {} uid {} module '{}'", session.facts.id.text(), session.facts.pid, session.facts.uid, Printable(session.facts.module, 60));
+  });
+  supervisor.admission().OnEnded([](const SessionInfo& session, const EndedSession& ended) {
+    spdlog::info("session {} ended: {} calls, {} refused", session.facts.id.text(), ended.calls, ended.refusals);
+  });
+  return 0;
+}
+
+int Run(const DaemonOptions& options) {
+  if (auto prepared = PrepareProcess(); !prepared) return Fail(prepared.error().Message());
+  Plan plan;
+  if (const int code = MakePlan(options, &plan); code != 0) return code;
+  auto started = Supervisor::Start(std::move(plan.options));
   if (!started) return Fail(started.error().Message());
   Supervisor& supervisor = **started;
-  // Who may admit is asked of each peer; the file's mode lets those through that may.
-  const unsigned mode = !options.admit_users.empty() ? 0666 : group ? 0660 : 0600;
-  uint32_t gid = 0;
-  if (group) (void)ParseGroup(options.admit_groups.front(), &gid);
-  auto admission = ListenUnix(socket, SOCK_STREAM, mode, group ? static_cast<int>(gid) : -1);
-  if (!admission) return Fail(admission.error().Message());
-  supervisor.admission().Listen(std::move(*admission));
-  auto controlling = ListenUnix(control, SOCK_SEQPACKET, 0600);
-  if (!controlling) return Fail(controlling.error().Message());
-  supervisor.control().Listen(std::move(*controlling));
+  if (const int code = Listen(plan, supervisor); code != 0) return code;
 
   sigset_t stop;
   (void)::sigemptyset(&stop);
@@ -119,17 +145,10 @@ int Run(const DaemonOptions& options) {
     else supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
   };
   supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
-  supervisor.admission().OnFailed([](const std::string& text) { spdlog::warn("admission refused: {}", Printable(text, 400)); });
-  supervisor.admission().OnStarted([](const SessionInfo& session) {
-    spdlog::info("session {} started: pid {} uid {} module '{}'", session.facts.id.text(), session.facts.pid, session.facts.uid, Printable(session.facts.module, 60));
-  });
-  supervisor.admission().OnEnded([](const SessionInfo& session, const EndedSession& ended) {
-    spdlog::info("session {} ended: {} calls, {} refused", session.facts.id.text(), ended.calls, ended.refusals);
-  });
-  spdlog::info("ready: admission at {}, control at {}, log at {}", socket, control, log);
+  spdlog::info("ready: admission at {}, control at {}, log at {}", plan.socket, plan.control, plan.log);
   supervisor.reactor().Run();
-  (void)::unlink(socket.c_str());
-  (void)::unlink(control.c_str());
+  (void)::unlink(plan.socket.c_str());
+  (void)::unlink(plan.control.c_str());
   started->reset();
   spdlog::info("stopped");
   return 0;

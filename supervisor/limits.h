@@ -27,6 +27,20 @@ inline constexpr unsigned kPassesPerTurn = 16;
 // The longest sleep of a loop: a lost wake-up (io_uring had such bugs up to 7.3.3) costs a second, not for ever.
 inline constexpr uint64_t kMaxWaitNs = 1'000'000'000;
 
+// The watchdog's interval: a close that waits for somebody's linger time costs neighbours two of these, once.
+inline constexpr long kWatchIntervalNs = 5'000'000;
+// Looks without movement before it parks: a second.
+inline constexpr unsigned kQuietLooks = 200;
+// A wait longer than this in a step that a module can make slow counts against its session; honest programs cross it now and
+// then on a busy machine, so it takes kStrikes of them within kStrikeWindowNs to send a session to the slow lane, and
+// kPardonNs without one to bring it back.
+inline constexpr uint64_t kStrikeNs = 1'000'000;
+inline constexpr unsigned kStrikes = 3;
+inline constexpr uint64_t kStrikeWindowNs = 1'000'000'000;
+inline constexpr uint64_t kPardonNs = 60'000'000'000;
+// How long the calls of a session wait for one of its own that hangs before they are refused.
+inline constexpr uint64_t kHangNs = 2'000'000'000;
+
 // Kernel workers kept free beyond one per session: reads of slow memory, closes.
 inline constexpr unsigned kSpareWorkers = 16;
 

@@ -87,6 +87,7 @@ int Main(const Arguments& arguments) {
   options.log.path = stem + ".jsonl";
   options.log.head_path = stem + ".head";
   options.log.mode = 0600;
+  options.log.program = "oarlock-private";
   options.calls_per_shard = kCalls;
   options.records_per_shard = kRecords;
   options.admission.session_id = session;

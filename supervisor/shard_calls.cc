@@ -21,7 +21,11 @@ using proxyport::Decision;
 // Our own shortage, not the caller's fault: the call waits.
 bool IsShortage(int error) noexcept { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
 
-constexpr uint64_t kInterfaceIoctls = 0x89;  // the type of SIOC* requests
+// The table's refusal, asked again about the same registers that made the filter notify.
+Refusal AsTheTableSays(const CallRow& row, const Call& call) noexcept {
+  const Refusal refusal = RefusalOf(row, call.args);
+  return refusal == Refusal::kNone ? Refusal::kCallDenied : refusal;
+}
 
 int LowInt(uint64_t argument) noexcept { return static_cast<int>(static_cast<uint32_t>(argument)); }
 
@@ -68,13 +72,9 @@ void Shard::Handle(uint32_t at) {
       return HandleBind(at);
     case Handler::kSend:
       return HandleSend(at);
-    case Handler::kIoctl:
-      return Refuse(at, (call.args[1] >> 8 & 0xff) == kInterfaceIoctls ? Refusal::kInterfaceIoctl : Refusal::kCallDenied);
     case Handler::kRefuse:
-    case Handler::kNone: {
-      const Refusal refusal = RefusalOf(*row, call.args);
-      return Refuse(at, refusal == Refusal::kNone ? Refusal::kCallDenied : refusal);
-    }
+    case Handler::kNone:
+      return Refuse(at, AsTheTableSays(*row, call));
   }
 }
 
@@ -305,16 +305,13 @@ void Shard::HandleBind(uint32_t at) {
 
 void Shard::HandleSend(uint32_t at) {
   Call& call = calls_[at];
-  constexpr uint64_t kFastOpenFlag = 0x2000'0000;
   const CallRow* row = FindCall(kNativeArch, call.nr);
-  const bool is_sendto = row->name == "sendto";
-  const uint64_t flags = row->name == "sendmsg" ? call.args[2] : call.args[3];
-  if (is_sendto) {
-    // For the record only: the refusal stands whatever the address says.
+  if (row->roles[4] == Role::kAddress) {
+    // sendto, for the record only: the refusal stands whatever the address says.
     (void)ReadAddress(at, call.args[4], LowInt(call.args[5]));
     if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
   }
-  Refuse(at, (flags & kFastOpenFlag) != 0 ? Refusal::kFastOpen : Refusal::kAddressedSend);
+  Refuse(at, AsTheTableSays(*row, call));
 }
 
 }  // namespace oarlock::supervisor

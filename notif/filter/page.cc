@@ -77,7 +77,6 @@ std::string Notified(const CallRow& row, Refusal refusal) {
   if (refusal == Refusal::kNone) refusal = row.refusal;
   switch (row.handler) {
     case Handler::kRefuse:
-    case Handler::kIoctl:
     case Handler::kSend:
       return Refused(refusal);
     case Handler::kSetSockOpt:

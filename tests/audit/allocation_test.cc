@@ -21,15 +21,16 @@ void Count() noexcept {
 }  // namespace
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// The sanitizers have an allocator of their own, so only C++'s is counted.
-void* operator new(size_t size) {
+// The sanitizers have an allocator of their own, so only C++'s is counted. Not inlined, or the compiler sees
+// malloc meet delete.
+[[gnu::noinline]] void* operator new(size_t size) {
   Count();
   void* memory = std::malloc(size);
   if (memory == nullptr) std::abort();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 #else
 extern "C" {
 void* __libc_malloc(size_t size);

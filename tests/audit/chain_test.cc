@@ -194,8 +194,7 @@ TEST(Verify, ACutEndShowsAgainstTheHeadAlone) {
   ASSERT_EQ(Kinds(result), std::vector{Finding::Kind::kHeadMissing});
   EXPECT_EQ(result.findings[0].expected, 100U);
   EXPECT_EQ(result.findings[0].sequence, 90U);
-  // A head behind the log is a writer that died between the two, or one that is
-  // at work.
+  // A head behind the log is a writer that died between the two, or one that is at work.
   EXPECT_TRUE(VerifyText(Join(MakeChain(100)), HeadAt(lines.back())).intact());
 }
 

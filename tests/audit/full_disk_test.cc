@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that is really full: a small tmpfs in a mount namespace of the test's
-// own.
+// A disk that is really full: a small tmpfs in a mount namespace of the test's own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -73,8 +72,7 @@ TEST_F(FullDiskTest, CountsExactlyAndRecovers) {
     }
   };
 
-  // More than fit: some are written, the rest waits for five seconds and is
-  // then answered.
+  // More than fit: some are written, the rest waits for five seconds and is then answered.
   ASSERT_EQ(shard.Send(100), 100U);
   const auto full = steady_clock::now();
   while (shard.refused == 0) {

@@ -32,8 +32,8 @@ using testing::VerifyLog;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-// A log that can be made full at any byte: RLIMIT_FSIZE gives short writes and
-// then EFBIG, as a full disk gives ENOSPC.
+// A log that can be made full at any byte: RLIMIT_FSIZE gives short writes and then EFBIG, as a full disk
+// gives ENOSPC.
 class FileSizeLimit {
  public:
   FileSizeLimit() {
@@ -647,8 +647,7 @@ TEST_F(JournalTest, TheLastWordIsSaidAtTheEnd) {
   EXPECT_NE(warnings.back().find("2 refusals have no record"), std::string::npos) << warnings.back();
 }
 
-// The disk is full at every possible byte of a batch, and the file is a
-// sequence of whole lines all the same.
+// The disk is full at every possible byte of a batch, and the file is a sequence of whole lines all the same.
 TEST_F(JournalTest, FullAtEveryByte) {
   const FileSizeLimit limit;
   size_t line_size = 0;
@@ -688,9 +687,8 @@ TEST_F(JournalTest, FullAtEveryByte) {
   EXPECT_GT(batch_.written, 10U);
 }
 
-// An append-only file (chattr +a) does not let a piece be cut off: then the
-// rest follows when there is room, and if its record has been given up
-// meanwhile, the piece is a torn line that is closed and noted.
+// An append-only file (chattr +a) does not let a piece be cut off: then the rest follows when there is room,
+// and if its record has been given up meanwhile, the piece is a torn line that is closed and noted.
 class AppendOnlyTest : public JournalTest {
  protected:
   void SetUp() override {
@@ -746,8 +744,7 @@ TEST_F(AppendOnlyTest, APieceOfARecordThatWasGivenUpIsATornLine) {
   journal->Turn(kSecond + kUnwrittenWaitNs);
   batch_.Take(*journal);
   EXPECT_EQ(batch_.refused, 2U);
-  // While it is away our own words get a piece in; that piece is finished,
-  // whatever is refused meanwhile.
+  // While it is away our own words get a piece in; that piece is finished, whatever is refused meanwhile.
   const uint64_t down = kSecond + kUnwrittenWaitNs;
   limit.Set(size + 1000);
   journal->Turn(down + kDownRetryNs);

@@ -46,6 +46,7 @@ std::vector<Entry> ReadAll(const std::vector<std::string>& paths, Filter filter 
 
 std::vector<uint64_t> Times(const std::vector<Entry>& entries) {
   std::vector<uint64_t> seconds;
+  seconds.reserve(entries.size());
   for (const Entry& entry : entries) seconds.push_back((entry.time_us - kStart) / 1'000'000);
   return seconds;
 }
@@ -250,8 +251,7 @@ TEST(Reader, AFileThatCannotBeReadIsAnError) {
 
 TEST(Reader, ManyFilesNeedFewDescriptors) {
   const TempDirectory directory;
-  // As many sessions as there are, one after the other: more than there are
-  // descriptors.
+  // As many sessions as there are, one after the other: more than there are descriptors.
   for (uint64_t i = 0; i < 1500; ++i)
     WriteFile(directory.path("s" + std::to_string(i) + ".jsonl"),
               LineAt(2 * i) + "\n" + LineAt(2 * i + 1) + "\n");

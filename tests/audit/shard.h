@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "audit/lines.h"
 #include "audit/writer.h"
+#include "notif/base/unique_fd.h"
 #include "notif/ring.h"
 #include "tests/audit/support.h"
 
 namespace oarlock::audit::testing {
 
-// What a shard does with the writer: a ring, a pool of records,
-// acknowledgements. Made and used in one thread.
+// What a shard does with the writer: a ring, a pool of records, acknowledgements. Made and used in one
+// thread.
 class FakeShard {
  public:
   FakeShard(int writer_ring, const SessionFacts& session, size_t pool, uint64_t first_id = 1)
@@ -88,6 +95,28 @@ class FakeShard {
   std::vector<Record> records_;
   std::vector<size_t> free_;
   uint64_t next_id_;
+};
+
+// Which records are in a log that is being written, by their notification ids.
+class IdsInLog {
+ public:
+  explicit IdsInLog(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), lines_(fd_.get()) {}
+  bool Has(uint64_t id) {
+    while (lines_.Next() == LineReader::Got::kLine) {
+      static constexpr std::string_view kKey = R"("notif_id":")";
+      const size_t at = lines_.line().find(kKey);
+      if (at != std::string_view::npos)
+        ids_.insert(
+            std::strtoull(std::string(lines_.line().substr(at + kKey.size(), 20)).c_str(), nullptr, 10));
+    }
+    return ids_.contains(id);
+  }
+
+ private:
+  UniqueFd fd_;
+  LineReader lines_;
+  std::set<uint64_t> ids_;
 };
 
 }  // namespace oarlock::audit::testing

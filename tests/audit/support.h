@@ -34,13 +34,11 @@ class TempDirectory {
 
 [[nodiscard]] std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, std::string_view content);
-// The whole lines, without their newlines. Fails the test if the file does not
-// end in one.
+// The whole lines, without their newlines. Fails the test if the file does not end in one.
 [[nodiscard]] std::vector<std::string> Lines(const std::string& path);
 [[nodiscard]] size_t CountOf(const std::vector<std::string>& lines, std::string_view part);
 
-// A session, a host and a call that stay the same, so that lines can be
-// compared.
+// A session, a host and a call that stay the same, so that lines can be compared.
 [[nodiscard]] SessionFacts SampleSession();
 [[nodiscard]] Host SampleHost();
 [[nodiscard]] Record SampleCall(Refusal refusal, std::string_view call, const SessionFacts& session);
@@ -75,8 +73,7 @@ struct Batch {
   const SessionFacts& session_;
 };
 
-// The sum that the log promises: `count` over refusals, AUDIT_UNAVAILABLE and
-// GAP records.
+// The sum that the log promises: `count` over refusals, AUDIT_UNAVAILABLE and GAP records.
 [[nodiscard]] uint64_t SumOfCounts(const std::vector<std::string>& lines);
 
 }  // namespace oarlock::audit::testing

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/writer.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cstring>
-#include <random>
-#include <set>
 #include <thread>
 
-#include "audit/journal.h"
-#include "audit/lines.h"
-#include "notif/base/unique_fd.h"
 #include "tests/audit/shard.h"
 #include "tests/audit/support.h"
 
@@ -25,6 +14,7 @@ namespace {
 
 using testing::CountOf;
 using testing::FakeShard;
+using testing::IdsInLog;
 using testing::Lines;
 using testing::LogOptions;
 using testing::TempDirectory;
@@ -35,28 +25,6 @@ std::unique_ptr<Writer> StartWriter(const WriterOptions& options) {
   EXPECT_TRUE(writer.has_value()) << (writer ? "" : writer.error().Message());
   return writer ? std::move(*writer) : nullptr;
 }
-
-// Which records are in a log that is being written, by their notification ids.
-class IdsInLog {
- public:
-  explicit IdsInLog(const std::string& path)
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), lines_(fd_.get()) {}
-  bool Has(uint64_t id) {
-    while (lines_.Next() == LineReader::Got::kLine) {
-      static constexpr std::string_view kKey = R"("notif_id":")";
-      const size_t at = lines_.line().find(kKey);
-      if (at != std::string_view::npos)
-        ids_.insert(
-            std::strtoull(std::string(lines_.line().substr(at + kKey.size(), 20)).c_str(), nullptr, 10));
-    }
-    return ids_.contains(id);
-  }
-
- private:
-  UniqueFd fd_;
-  LineReader lines_;
-  std::set<uint64_t> ids_;
-};
 
 class WriterTest : public ::testing::Test {
  protected:
@@ -87,6 +55,7 @@ TEST_F(WriterTest, ManyRingsPostAtOnce) {
   auto writer = StartWriter(options_);
   constexpr size_t kRings = 4, kEach = 2500;
   std::vector<std::thread> threads;
+  threads.reserve(kRings);
   std::atomic<uint64_t> written = 0;
   for (size_t i = 0; i < kRings; ++i)
     threads.emplace_back([&, i] {
@@ -151,59 +120,6 @@ TEST_F(WriterTest, StartSaysWhyItCannot) {
   ASSERT_FALSE(writer.has_value());
   EXPECT_EQ(writer.error().code, ENOENT);
   EXPECT_NE(writer.error().Message().find(options_.path), std::string::npos);
-}
-
-// kill -9 at any moment, many times over one log: every record that was
-// acknowledged is in it, it stays one chain, and what was torn is closed and
-// noted.
-TEST_F(WriterTest, KilledAtAnyMoment) {
-  constexpr size_t kMost = 100'000;
-  void* const memory = ::mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const acknowledged = static_cast<std::atomic<uint8_t>*>(memory);
-  std::mt19937 random(11);
-  size_t kept = 0;
-  uint64_t first_id = 1;
-  for (int round = 0; round < 25; ++round) {
-    SCOPED_TRACE(round);
-    std::memset(memory, 0, kMost);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      auto writer = Writer::Start(options_);
-      if (!writer) ::_exit(1);
-      FakeShard shard((*writer)->ring_fd(), session_, 200, first_id);
-      shard.on_answer = [&](uint64_t id, int result) {
-        if (result == 0 && id - first_id < kMost) acknowledged[id - first_id].store(1);
-      };
-      for (;;) {
-        (void)shard.Send(1 + random() % 200);
-        (void)shard.Collect(1'000'000);
-      }
-    }
-    ::usleep(static_cast<useconds_t>(10'000 + random() % 40'000));
-    ASSERT_EQ(::kill(child, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself: " << status;
-
-    auto journal = Journal::Open(options_, testing::SampleHost());
-    ASSERT_TRUE(journal.has_value());
-    for (int i = 0; i < 10; ++i) (*journal)->Turn(1'000'000'000);
-    (*journal)->Close(1'000'000'000);
-    const Verification result = VerifyLog(options_.path, options_.head_path);
-    ASSERT_TRUE(result.intact()) << Sentence(result.findings[0].kind) << " in line "
-                                 << result.findings[0].line;
-    IdsInLog log(options_.path);
-    for (size_t i = 0; i < kMost; ++i) {
-      if (acknowledged[i].load() == 0) continue;
-      ASSERT_TRUE(log.Has(first_id + i)) << "record " << i << " was acknowledged and is lost";
-      ++kept;
-    }
-    first_id += kMost;
-  }
-  EXPECT_GT(kept, 1000U) << "nothing was tested";
-  (void)::munmap(memory, kMost);
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ int InChild(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// --- what may be kept
-// ---------------------------------------------------------------------------------------
+// --- what may be kept --------------------------------------------------------------------------------------
 
 class ClassifyTest : public ::testing::Test {
  protected:
@@ -265,8 +264,7 @@ TEST_F(ClassifyTest, AClosedDescriptorDoesNot) {
   EXPECT_EQ(step.error().code, Code::kKUnsupported);
 }
 
-// --- which are kept
-// -----------------------------------------------------------------------------------------
+// --- which are kept ----------------------------------------------------------------------------------------
 
 class KeptTest : public ::testing::Test {
  protected:
@@ -331,8 +329,7 @@ TEST_F(KeptTest, AClosedOneIsRefused) {
       << by_environment.error().text;
 }
 
-// --- the table
-// ----------------------------------------------------------------------------------------------
+// --- the table ---------------------------------------------------------------------------------------------
 
 TEST(EnsureStandardDescriptors, FillsTheClosedOnesAlone) {
   for (int closed = 0; closed < 8; ++closed)

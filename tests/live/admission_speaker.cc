@@ -27,11 +27,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -62,14 +64,14 @@ long NowMs() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-int ConnectTo(const std::string& path, int type) {
+int ConnectTo(const std::string& path, int type, int patience_s = kWaitMs / 1000) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof(address.sun_path)));
   const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   // Neither a full backlog nor a supervisor that stopped reading may hold a test up.
-  const timeval limit{kWaitMs / 1000, 0};
+  const timeval limit{patience_s, 0};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return fd;
   const int error = errno;
@@ -134,6 +136,96 @@ std::string Filter(bool with_listener) {
   const long made = syscall(SYS_seccomp, kSetModeFilter, with_listener ? kNewListener : 0, &program);
   if (with_listener && made >= 0) listener = static_cast<int>(made);
   return Result(made);
+}
+
+// Whatever it is, the supervisor is asked; but for what it takes to speak to it and to go on.
+constexpr long kNotAsked[] = {SYS_sendmsg,
+                              SYS_recvmsg,
+                              SYS_recvfrom,
+                              SYS_poll,
+                              SYS_shutdown,
+                              SYS_close,
+                              SYS_read,
+                              SYS_write,
+                              SYS_exit,
+                              SYS_exit_group,
+                              SYS_rt_sigreturn,
+                              SYS_futex,
+                              SYS_clock_gettime,
+                              SYS_mmap,
+                              SYS_munmap,
+                              SYS_brk,
+                              SYS_fstat,
+                              SYS_newfstatat,
+                              SYS_clock_nanosleep,
+                              SYS_dup};
+std::string FilterEverything() {
+  std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+  for (const long nr : kNotAsked) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(nr), 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, kRetAllow));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, kRetUserNotif));
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  const long made = syscall(SYS_seccomp, kSetModeFilter, kNewListener, &program);
+  if (made >= 0) listener = static_cast<int>(made);
+  return Result(made);
+}
+
+// "fuzz,SEED,COUNT": calls of any number with any arguments; how many of them were made, and how many
+// succeeded.
+std::string Fuzz(const Words& words) {
+  uint64_t state = static_cast<uint64_t>(Number(words, 1)) * 2654435761U + 1;
+  const auto random = [&state] {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+  };
+  static char memory[4096];
+  const int sockets[] = {socket(AF_UNIX, SOCK_STREAM, 0), socket(AF_INET, SOCK_STREAM, 0)};
+  const auto argument = [&]() -> uint64_t {
+    switch (random() % 10) {
+      case 0:
+        return 0;
+      case 1:
+        return random() % 64;
+      case 2:
+        return static_cast<uint64_t>(sockets[random() % 2]);
+      case 3:
+        return reinterpret_cast<uint64_t>(memory) + random() % sizeof(memory);
+      case 4:
+        return UINT64_MAX - random() % 4;
+      case 5:
+        return random();
+      case 6:
+        return random() & 0xffffffff;
+      case 7:
+        return 0x7fffffff;
+      case 8:
+        return (random() % 2 << 32) | random() % 128;
+      default:
+        return 1ULL << random() % 64;
+    }
+  };
+  // The calls with a meaning to the supervisor half of the time.
+  constexpr long kOften[] = {SYS_connect,  SYS_socket,     SYS_socketpair, SYS_bind,   SYS_sendto,
+                             SYS_sendmmsg, SYS_setsockopt, SYS_listen,     SYS_accept4};
+  long made = 0, succeeded = 0;
+  for (long i = 0; i < Number(words, 2); ++i) {
+    const long nr =
+        random() % 2 == 0 ? kOften[random() % std::size(kOften)] : static_cast<long>(random() % 480);
+    if (nr == 335 || nr == 336)
+      continue;  // uretprobe and uprobe: no filter is asked, and SIGILL is the answer
+    if (std::find(std::begin(kNotAsked), std::end(kNotAsked), nr) != std::end(kNotAsked)) continue;
+    for (char& byte : memory)
+      if (random() % 8 == 0) byte = static_cast<char>(random() % 4 == 0 ? random() : random() % 11);
+    const uint64_t arguments[] = {argument(), argument(), argument(), argument(), argument(), argument()};
+    ++made;
+    if (syscall(nr, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]) >= 0)
+      ++succeeded;
+  }
+  return "0 " + std::to_string(made) + " " + std::to_string(succeeded);
 }
 
 // The listener of a process that is not us: we have no filter at all.
@@ -208,6 +300,8 @@ int MakeDescriptor(char letter) {
       return static_cast<int>(syscall(SYS_memfd_create, "anon_inode:seccomp notify", 0U));
     case 'w':
       return Lingering(8);
+    case 'W':
+      return Lingering(3600);
     default:
       return -1;
   }
@@ -291,8 +385,11 @@ std::string Drain() {
   return "timeout";
 }
 
-// One line, or one packet.
+// One line of a stream, or one packet.
 std::string Line() {
+  int type = SOCK_STREAM;
+  socklen_t size = sizeof(type);
+  getsockopt(current, SOL_SOCKET, SO_TYPE, &type, &size);
   std::string line;
   const long deadline = NowMs() + kWaitMs;
   for (;;) {
@@ -301,10 +398,11 @@ std::string Line() {
     if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0)
       return "timeout" + (line.empty() ? "" : " " + line);
     char buffer[8192];
-    const ssize_t got = recv(current, buffer, sizeof(buffer), 0);
+    const ssize_t got = recv(current, buffer, type == SOCK_STREAM ? 1 : sizeof(buffer), 0);
     if (got < 0) return Name(errno);
     if (got == 0) return "closed" + (line.empty() ? "" : " " + line);
     line.append(buffer, static_cast<size_t>(got));
+    if (type == SOCK_STREAM && line.back() != '\n') continue;
     while (!line.empty() && line.back() == '\n') line.pop_back();
     return "0 " + line;
   }
@@ -347,7 +445,27 @@ std::string Fork() {
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-// "serve,PATH,TYPE": one connection, one message, and our text as the answer.
+// One message with what came beside it, which stays open as long as we live.
+std::string Receive() {
+  char buffer[65536];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 16)];
+  iovec piece{buffer, sizeof(buffer)};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t got = recvmsg(current, &message, 0);
+  if (got < 0) return Name(errno);
+  size_t descriptors = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header))
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+      descriptors += (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  return "0 " + std::to_string(got) + " " + std::to_string(descriptors);
+}
+
+// "serve,PATH,TYPE": accepts one connection, receives one message and answers with our text. The connection
+// is current then.
 std::string Serve(const Words& words) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -358,11 +476,82 @@ std::string Serve(const Words& words) {
     return Name(errno);
   printf("serving\n");
   fflush(stdout);
-  const int fd = accept(listening, nullptr, nullptr);
-  char buffer[4096];
-  const ssize_t got = recv(fd, buffer, sizeof(buffer), 0);
-  if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) return Name(errno);
-  return "0 " + std::string(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  current = accept(listening, nullptr, nullptr);
+  const std::string received = Receive();
+  if (!text.empty() && send(current, text.data(), text.size(), MSG_NOSIGNAL) < 0) return Name(errno);
+  return received;
+}
+
+// "sendname,FD,TO": a message with a name, on an inherited socket. TO is a path or a port of 127.0.0.1.
+std::string SendName(const Words& words) {
+  sockaddr_storage address{};
+  socklen_t size = 0;
+  if (words.at(2)[0] == '/') {
+    auto* to = reinterpret_cast<sockaddr_un*>(&address);
+    to->sun_family = AF_UNIX;
+    std::memcpy(to->sun_path, words[2].data(), std::min(words[2].size(), sizeof(to->sun_path)));
+    size = sizeof(*to);
+  } else {
+    auto* to = reinterpret_cast<sockaddr_in*>(&address);
+    to->sin_family = AF_INET;
+    to->sin_port = htons(static_cast<uint16_t>(Number(words, 2)));
+    to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    size = sizeof(*to);
+  }
+  char bytes[] = "named";
+  iovec piece{bytes, sizeof(bytes) - 1};
+  msghdr message{};
+  message.msg_name = &address;
+  message.msg_namelen = size;
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return Result(sendmsg(static_cast<int>(Number(words, 1)), &message, MSG_NOSIGNAL));
+}
+
+// A child that keeps the listener too and takes calls from under the supervisor's nose, answering EPERM.
+// Before the filter's first call, and ended with us.
+std::string Steal() {
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid != 0) return Result(pid);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) {
+    char notification[80] = {};
+    if (ioctl(listener, _IOWR('!', 0, char[80]), notification) != 0) continue;
+    struct {
+      uint64_t id;
+      int64_t value;
+      int32_t error;
+      uint32_t flags;
+    } answer{};
+    std::memcpy(&answer.id, notification, sizeof(answer.id));
+    answer.error = -EPERM;
+    ioctl(listener, _IOWR('!', 1, char[24]), &answer);
+  }
+}
+
+// "crowd,THREADS,PATH": so many threads, each in a connect of its own that the broker does not take.
+std::string Crowd(const Words& words) {
+  for (long i = 0; i < Number(words, 1); ++i) {
+    std::thread([path = words.at(2)] { (void)ConnectTo(path, SOCK_STREAM, 3600); }).detach();
+  }
+  usleep(1'000'000);
+  return "0";
+}
+
+// "drip,COUNT,MS": one connect, then nothing for so long.
+std::string Drip(const Words& words) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, "/nonexistent");
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  int stolen = 0;
+  for (long i = 0; i < Number(words, 1); ++i) {
+    stolen +=
+        connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno == EPERM ? 1 : 0;
+    usleep(static_cast<useconds_t>(Number(words, 2) * 1000));
+  }
+  return "0 " + std::to_string(stolen);
 }
 
 std::string Hold() {
@@ -417,6 +606,13 @@ const std::map<std::string, std::string (*)(const Words&)> kSteps = {
     {"many", Many},
     {"fork", [](const Words&) { return Fork(); }},
     {"serve", Serve},
+    {"receive", [](const Words&) { return Receive(); }},
+    {"sendname", SendName},
+    {"steal", [](const Words&) { return Steal(); }},
+    {"drip", Drip},
+    {"filterall", [](const Words&) { return FilterEverything(); }},
+    {"fuzz", Fuzz},
+    {"crowd", Crowd},
     {"hold", [](const Words&) { return Hold(); }},
     {"sleep", [](const Words& w) { return Result(usleep(static_cast<useconds_t>(Number(w, 1) * 1000))); }},
     {"pid", [](const Words&) { return "0 " + std::to_string(getpid()); }},

@@ -18,8 +18,7 @@ namespace {
 
 using Steps = std::vector<std::string>;
 
-// --- wrong messages
-// -----------------------------------------------------------------------------------------
+// --- wrong messages ----------------------------------------------------------------------------------------
 
 struct WrongSpeech {
   const char* name;
@@ -203,8 +202,7 @@ TEST_P(WrongSpeechTest, IsRefusedAndHarmsNothing) {
 INSTANTIATE_TEST_SUITE_P(Admission, WrongSpeechTest, ::testing::ValuesIn(WrongSpeeches()),
                          [](const auto& wrong) { return wrong.param.name; });
 
-// --- right ones: the twins
-// ----------------------------------------------------------------------------------
+// --- right ones: the twins ---------------------------------------------------------------------------------
 
 class AdmissionTest : public ::testing::Test {
  protected:
@@ -347,8 +345,7 @@ TEST_F(AdmissionTest, AStrangersFloodDelaysNobody) {
   node.ExpectWell();
 }
 
-// --- who
-// ----------------------------------------------------------------------------------------------------
+// --- who ---------------------------------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, AnotherUidIsRefusedWhereItIsNotNamed) {
   Node node({"--admit-uid", std::to_string(kSomebody)});
@@ -439,8 +436,7 @@ TEST_F(AdmissionTest, ATaskOfALiveSessionIsRefusedWithEveryUid) {
   node.ExpectWell();
 }
 
-// --- a module
-// ------------------------------------------------------------------------------------------------
+// --- a module ----------------------------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, AModuleReachesNeitherSocket) {
   Node node({"--admit-uid", "1000"});
@@ -575,8 +571,7 @@ TEST_F(AdmissionTest, ASessionWhoseBrokerBecomesOurSocketIsNotBelieved) {
   node.ExpectWell();
 }
 
-// --- the supervisor's own rights
-// ----------------------------------------------------------------------------
+// --- the supervisor's own rights ---------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, AnUnprivilegedSupervisorAdmitsItsOwnUserAlone) {
   const TemporaryDirectory directory;
@@ -607,8 +602,79 @@ TEST_F(AdmissionTest, AnUnprivilegedSupervisorAdmitsItsOwnUserAlone) {
   EXPECT_EQ(supervisor.Wait().code, 0);
 }
 
-// --- what lingers (E-212)
-// -----------------------------------------------------------------------------------
+// --- listeners that somebody else holds too ----------------------------------------------------------------
+
+// RECV on an empty queue blocks, and O_NONBLOCK does not change that. Who keeps a copy of the listener takes
+// a call away between the supervisor's poll and its RECV, again and again.
+TEST_F(AdmissionTest, APeerThatTakesItsOwnCallsStallsNobody) {
+  Node node({"--admit-uid", std::to_string(kNobody)});
+  const std::string good = node.Write("good", SampleAdmission());
+  // Once in a while is enough: a RECV that found nothing waits for the next call, and there is none.
+  Steps steps = {"uid,65534", "connect," + node.socket(), "nnp", "filter", "text," + good, "send,L", "shut"};
+  for (int i = 0; i < 8; ++i) steps.emplace_back("steal");
+  Process thief(SpeakerOptions(steps + Steps{"timedline", "drip,40,500"}));
+  ASSERT_TRUE(thief.WaitFor("timedline")) << thief.out();
+  ASSERT_NE(thief.out().find("\"ok\":true"), std::string::npos) << thief.out();
+  // A neighbour is served all the while.
+  while (thief.Running()) {
+    Sandbox neighbour;
+    neighbour.Supervisor(node.socket());
+    const Outcome outcome = neighbour.Probe({"socket,2,1"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const Outcome outcome = thief.Wait();
+  EXPECT_EQ(ResultOf(outcome, "drip,40,500").find("0 0"), std::string::npos)
+      << "nothing was stolen: " << outcome.out;
+  node.ExpectWell();
+}
+
+// Nobody says that the filter is one of ours. Calls that ours would never ask about are refused like others.
+TEST_F(AdmissionTest, APeersOwnFilterMayAskAnything) {
+  Node node({"--admit-uid", std::to_string(kNobody)});
+  wire::Admission admission = SampleAdmission();
+  admission.grant.net = NetMode::kEgressAllowlist;
+  admission.grant.proxy_port = FreePort();
+  admission.grant.broker_name = admission.grant.broker_resolved = node.directory() / "broker.sock";
+  admission.grant.audit_approvals = true;
+  const std::string file = node.Write("message", admission);
+  for (int seed = 1; seed <= 4; ++seed) {
+    const std::string fuzz = "fuzz," + std::to_string(seed) + ",2500";
+    const Outcome outcome = Speak({"uid,65534", "connect," + node.socket(), "nnp", "text," + file,
+                                   "filterall", "send,L", "shut", "line", fuzz});
+    ExpectAdmitted(LastLine(outcome));
+    EXPECT_TRUE(ResultOf(outcome, fuzz).starts_with("0 2")) << outcome.out;
+    ASSERT_TRUE(node.daemon().process().Running()) << node.daemon().process().Wait().err;
+  }
+  node.ExpectWell();
+}
+
+// Overload slows whom it is of: one user's sandboxes whose broker hangs must not use up what others need.
+TEST_F(AdmissionTest, OneUidsWaitingCallsLeaveRoomForOthers) {
+  Node node({"--admit-uid", std::to_string(kNobody)});
+  const TemporaryDirectory directory;
+  const std::string path = directory / "hangs.sock";
+  UnixServer hangs(path, SOCK_STREAM, 0666, false, 0);
+  wire::Admission admission = SampleAdmission();
+  admission.grant.broker_name = admission.grant.broker_resolved = path;
+  const std::string file = node.Write("message", admission);
+  std::vector<std::unique_ptr<Process>> crowd;
+  for (int i = 0; i < 18; ++i) {
+    crowd.push_back(std::make_unique<Process>(
+        SpeakerOptions({"uid,65534", "connect," + node.socket(), "nnp", "filter", "text," + file, "send,L",
+                        "shut", "timedline", "crowd,256," + path, "hold"})));
+    ASSERT_TRUE(crowd.back()->WaitFor("timedline")) << i;
+    ASSERT_NE(crowd.back()->out().find("\"ok\":true"), std::string::npos) << crowd.back()->out();
+  }
+  for (const auto& each : crowd) ASSERT_TRUE(each->WaitFor("crowd,256", std::chrono::seconds(30)));
+  ASSERT_TRUE(node.daemon().process().Running()) << node.daemon().process().Wait().err;
+  for (int i = 0; i < 3; ++i) node.Launches();
+  for (const auto& each : crowd) each->Signal(SIGKILL);
+  crowd.clear();
+  node.ExpectWell(std::chrono::seconds(30));
+}
+
+// --- what lingers (E-212) ----------------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, ARefusedPeersLingeringSocketDelaysNobody) {
   Node node({"--admit-uid", std::to_string(kNobody)});
@@ -621,14 +687,40 @@ TEST_F(AdmissionTest, ARefusedPeersLingeringSocketDelaysNobody) {
            Steps{"uid,65534", "connect," + node.socket(), "text," + bytes, "send,wwwww"},
            Steps{"seqpacket," + node.control(), "text," + bytes, "send,w"},
        }) {
-    (void)Speak(steps);
+    node.daemon().process().Signal(SIGSTOP);
+    Process peer(SpeakerOptions(steps + Steps{"hold"}));
+    EXPECT_TRUE(peer.WaitFor("send,")) << peer.out();
+    node.daemon().process().Signal(SIGCONT);
     node.Launches();  // its launcher waits five seconds for the answer, no longer
   }
   node.ExpectWell(std::chrono::seconds(90));
 }
 
-// --- the operator's ceiling
-// ---------------------------------------------------------------------------------
+// How long a close waits is the peer's choice, and an hour is one. It may cost the supervisor that one
+// descriptor, but not those of all who come after.
+TEST_F(AdmissionTest, ASocketThatLingersForAnHourHoldsNothingBack) {
+  for (const char* who : {"uid,65533", "uid,65534"}) {
+    SCOPED_TRACE(who);
+    Node node({"--admit-uid", std::to_string(kNobody)});
+    const size_t before = node.daemon().Descriptors();
+    const std::string bytes = node.Write("x", "x");
+    // Sent before the supervisor looks who it is. The other end of the lingering connection stays, and never
+    // reads.
+    node.daemon().process().Signal(SIGSTOP);
+    Process lingering(
+        SpeakerOptions({who, "connect," + node.socket(), "text," + bytes, "send,W", "shut", "hold"}));
+    ASSERT_TRUE(lingering.WaitFor("shut ->")) << lingering.out();
+    node.daemon().process().Signal(SIGCONT);
+    for (int i = 0; i < 10; ++i) node.Launches();
+    EXPECT_TRUE(Eventually([&] { return node.daemon().Descriptors() <= before + 3; }))
+        << node.daemon().Descriptors() << " descriptors, " << before << " before";
+    // Nor does it keep the supervisor from ending.
+    node.daemon().process().Signal(SIGTERM);
+    EXPECT_TRUE(Eventually([&] { return !node.daemon().process().Running(); }));
+  }
+}
+
+// --- the operator's ceiling --------------------------------------------------------------------------------
 
 class CeilingTest : public AdmissionTest {
  protected:

@@ -166,7 +166,8 @@ constexpr Program kPrograms[] = {
 
     {"Urllib", R"(exec /usr/bin/python3 -c '
 import os, urllib.request
-print(urllib.request.urlopen("http://127.0.0.1:" + os.environ["ORIGIN"] + "/file.txt", timeout=30).read().decode())')",
+url = "http://127.0.0.1:" + os.environ["ORIGIN"] + "/file.txt"
+print(urllib.request.urlopen(url, timeout=30).read().decode())')",
      R"(exec /usr/bin/python3 -c '
 import errno, os, sys, urllib.error, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -207,7 +208,8 @@ except OSError as error:
 import concurrent.futures, os, urllib.request
 url = "http://127.0.0.1:" + os.environ["ORIGIN"] + "/file.txt"
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
-    print(list(pool.map(lambda _: urllib.request.urlopen(url, timeout=30).read().decode(), range(32)))[-1])')",
+    pages = list(pool.map(lambda _: urllib.request.urlopen(url, timeout=30).read().decode(), range(32)))
+print(pages[-1])')",
      R"(exec /usr/bin/python3 -c '
 import concurrent.futures, errno, os, socket, sys
 def reach(_):
@@ -229,8 +231,9 @@ print(subprocess.run(["curl", "-sS", "http://127.0.0.1:" + os.environ["ORIGIN"] 
                      capture_output=True, text=True).stdout)')",
      R"(exec /usr/bin/python3 -c '
 import os, subprocess, sys
-done = subprocess.run("curl -sSv --noproxy \"*\" http://127.0.0.1:$TARGET/file.txt | cat; exit ${PIPESTATUS[0]}",
-                      shell=True, executable="/bin/bash", stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
+script = "curl -sSv --noproxy \"*\" http://127.0.0.1:$TARGET/file.txt | cat; exit ${PIPESTATUS[0]}"
+done = subprocess.run(script, shell=True, executable="/bin/bash", text=True,
+                      stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
 print(done.stdout)
 sys.exit(done.returncode)')",
      7, 1, "curl"},
@@ -238,7 +241,8 @@ sys.exit(done.returncode)')",
     {"Multiprocessing", R"(exec /usr/bin/python3 -c '
 import multiprocessing, os, urllib.request
 def work(pipe):
-    pipe.send(urllib.request.urlopen("http://127.0.0.1:" + os.environ["ORIGIN"] + "/file.txt", timeout=30).read().decode())
+    url = "http://127.0.0.1:" + os.environ["ORIGIN"] + "/file.txt"
+    pipe.send(urllib.request.urlopen(url, timeout=30).read().decode())
 ours, theirs = multiprocessing.Pipe()
 child = multiprocessing.Process(target=work, args=(theirs,))
 child.start()

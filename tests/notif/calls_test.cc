@@ -176,7 +176,7 @@ TEST(RefusalOf, NeedsNoShape) {
 TEST(RefusalOf, IsSetForWhatIsSimplyRefused) {
   const filter_check::Args none{};
   for (const CallRow& row : Calls()) {
-    const bool refused = row.handler == Handler::kRefuse || row.handler == Handler::kIoctl ||
+    const bool refused = row.handler == Handler::kRefuse ||
                          row.handler == Handler::kSetSockOpt;
     EXPECT_TRUE(!refused || RefusalOf(row, none) != Refusal::kNone) << row.name;
     EXPECT_TRUE(row.handler != Handler::kNone || RefusalOf(row, none) == Refusal::kNone) << row.name;

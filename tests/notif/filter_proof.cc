@@ -208,7 +208,11 @@ std::string FindCounterexample(bpf::Program program, Arch arch, const Shape& sha
     differs = differs || condition != condition_of(*runs, verdict);
   for (const auto& [verdict, condition] : *runs)
     if (!table.contains(verdict)) differs = differs || condition;
-  z3::solver solver = z3::tactic(context, "qfbv").mk_solver();
+  // z3's own "qfbv" without the steps that find nothing here: 0.6 s a program instead of 1.0.
+  const auto tactic = [&context](const char* name) { return z3::tactic(context, name); };
+  z3::solver solver = (tactic("simplify") & tactic("propagate-values") & tactic("solve-eqs") &
+                       tactic("bit-blast") & tactic("sat"))
+                          .mk_solver();
   solver.add(differs);
   switch (solver.check()) {
     case z3::unsat:

@@ -54,8 +54,7 @@ void ExpectSame(const Admission& a, const Admission& b) {
   EXPECT_EQ(a.grant.broker_identity, b.grant.broker_identity);
 }
 
-// --- round trips
-// --------------------------------------------------------------------------------------------
+// --- round trips -------------------------------------------------------------------------------------------
 
 class Generator {
  public:
@@ -171,8 +170,7 @@ TEST(WireAdmission, IsTheOciContainerProcessState) {
             Json::parse(R"({"name":"/run/node/broker.sock","resolved":"/run/node/broker-81.sock"})"));
 }
 
-// --- wrong ones
-// ---------------------------------------------------------------------------------------------
+// --- wrong ones --------------------------------------------------------------------------------------------
 
 struct Wrong {
   const char* name;
@@ -462,8 +460,7 @@ TEST(WireAdmission, LabelsMayFillTheirRoom) {
   ExpectSame(admission, *empty);
 }
 
-// --- sizes and depth
-// ----------------------------------------------------------------------------------------
+// --- sizes and depth ---------------------------------------------------------------------------------------
 
 std::string OfSize(size_t size) {
   Admission admission = Sample();
@@ -501,8 +498,7 @@ TEST(WireAdmission, ThePolicyMayNestAsDeepAsAPolicyFile) {
   EXPECT_NE(std::string(deep.error().detail).find("deep"), std::string::npos) << deep.error().detail;
 }
 
-// --- random bytes
-// -------------------------------------------------------------------------------------------
+// --- random bytes ------------------------------------------------------------------------------------------
 
 TEST(WireAdmission, NoMutationCrashesTheDecoder) {
   std::mt19937_64 random(kSeed + 1);
@@ -585,8 +581,7 @@ TEST(WireAdmission, NoBytesCrashTheDecoders) {
   }
 }
 
-// --- answers
-// ------------------------------------------------------------------------------------------------
+// --- answers -----------------------------------------------------------------------------------------------
 
 TEST(WireAnswer, SurvivesTheRoundTrip) {
   const std::string line =

@@ -14,8 +14,7 @@ namespace {
 
 using test::TemporaryDirectory;
 
-// --- the file
-// -----------------------------------------------------------------------------------------------
+// --- the file ----------------------------------------------------------------------------------------------
 
 TEST(CeilingParse, NothingNamedIsNothingAllowed) {
   const auto ceiling = Ceiling::Parse("{}");
@@ -127,8 +126,7 @@ TEST(CeilingLoad, ReadsTheFileOrNamesIt) {
   EXPECT_FALSE(Ceiling::Load(directory.path())) << "a directory";
 }
 
-// --- the check
-// ----------------------------------------------------------------------------------------------
+// --- the check ---------------------------------------------------------------------------------------------
 
 class CeilingCheck : public ::testing::Test {
  protected:

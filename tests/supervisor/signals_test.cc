@@ -29,8 +29,7 @@ TaskSignals Task(int threads) {
   return task;
 }
 
-// --- which signals count
-// ------------------------------------------------------------------------------------
+// --- which signals count -----------------------------------------------------------------------------------
 
 TEST(HasDeliverable, EverySignalThatIsNotBlockedIgnoredOrIgnoredByDefault) {
   const TaskSignals plain = [] {
@@ -65,8 +64,7 @@ TEST(HasDeliverable, OneThatCountsIsEnough) {
   EXPECT_TRUE(HasDeliverable(Set({SIGTERM, SIGHUP, SIGCHLD, SIGURG, SIGINT}), task));
 }
 
-// --- the rule of wire.md section 3
-// --------------------------------------------------------------------------
+// --- the rule of wire.md section 3 -------------------------------------------------------------------------
 
 TEST(JudgeSignals, NothingPendingIsNothing) {
   EXPECT_EQ(JudgeSignals(kLeader, Task(1), std::nullopt), SignalVerdict::kNone);

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The long runs: full counts and everything that scripts/test.sh leaves out, on an optimised build with tests;
+# then clang-tidy with its analyzer, which .ci/run leaves out.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=build/nightly
+
+scripts/install-deps.sh build test tidy
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOARLOCK_TESTS=ON >/dev/null
+cmake --build "$build" -j "$(nproc)"
+ctest --test-dir "$build" -L nightly --output-on-failure --no-tests=error \
+  --output-junit "$PWD/$build/tests.xml"
+
+cmake --workflow --preset tidy

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace oarlock::supervisor {
+
+// What a shard's thread is doing that somebody outside could make slow. Written by that thread, read by the watchdog, without
+// a lock; a store costs a nanosecond.
+class Beat {
+ public:
+  enum class Step : uint8_t {
+    kNone,
+    kRead,    // the caller's memory: its mmap lock, a stalled page
+    kPin,     // its descriptor table
+    kSubmit,  // the socket's lock
+    kClose,   // whatever a pinned descriptor's last close does
+  };
+  // A moment's value: two equal ones with a step in them mean that the thread has been in the same step all the while.
+  struct Reading {
+    uint64_t word = 0;
+    [[nodiscard]] Step step() const noexcept { return static_cast<Step>(word & 0xff); }
+    friend bool operator==(const Reading&, const Reading&) = default;
+  };
+
+  // The watched thread, before all else.
+  void Attach(pid_t tid) noexcept { tid_.store(tid, std::memory_order_release); }
+  void Enter(Step step) noexcept { word_.store((++sequence_ << 8) | static_cast<uint64_t>(step), std::memory_order_release); }
+  void Leave() noexcept { word_.store(++sequence_ << 8, std::memory_order_release); }
+  // True once after each interruption.
+  [[nodiscard]] bool TakeInterruption() noexcept { return interrupted_.exchange(false, std::memory_order_acq_rel); }
+
+  // The watchdog.
+  [[nodiscard]] Reading Read() const noexcept { return {word_.load(std::memory_order_acquire)}; }
+  [[nodiscard]] pid_t tid() const noexcept { return tid_.load(std::memory_order_acquire); }
+  void NoteInterruption() noexcept { interrupted_.store(true, std::memory_order_release); }
+
+ private:
+  std::atomic<uint64_t> word_ = 0;
+  std::atomic<pid_t> tid_ = 0;
+  std::atomic<bool> interrupted_ = false;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace oarlock::supervisor
