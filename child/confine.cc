@@ -49,14 +49,17 @@ Step LeaveTerminal() {
 namespace {
 
 Step SetLimit(__rlimit_resource_t resource, const char* name, rlim_t value, const std::string& pointer) {
-  rlimit limit{};
+  // Not zeros: a call that is made to return 0 without doing anything must not look like one that did.
+  constexpr rlimit kUntouched{0x5a5a5a5a, 0x5a5a5a5b};
+  rlimit limit = kUntouched;
   if (::getrlimit(resource, &limit) != 0) return Stop(Code::kKUnsupported, pointer, std::string(name) + ": " + ErrnoName(errno));
+  const bool read = limit.rlim_cur != kUntouched.rlim_cur || limit.rlim_max != kUntouched.rlim_max;
   // A lower hard limit around us stands; it is the stricter one.
   limit.rlim_cur = limit.rlim_max = std::min(value, limit.rlim_max);
-  rlimit now{};
+  rlimit now = kUntouched;
   if (::setrlimit(resource, &limit) != 0 || ::getrlimit(resource, &now) != 0)
     return Stop(Code::kKUnsupported, pointer, std::string(name) + ": " + ErrnoName(errno));
-  if (now.rlim_cur != limit.rlim_cur || now.rlim_max != limit.rlim_max)
+  if (!read || now.rlim_cur != limit.rlim_cur || now.rlim_max != limit.rlim_max)
     return Stop(Code::kKUnsupported, pointer, std::string(name) + " did not change although setrlimit said so: something filters us");
   return {};
 }
@@ -69,10 +72,15 @@ Step SetLimits(std::optional<int64_t> nofile) {
   return {};
 }
 
-void ResetSignals() {
-  sigset_t none;
+Step ResetSignals() {
+  sigset_t none, now;
   (void)::sigemptyset(&none);
-  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)::sigfillset(&now);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || ::sigprocmask(SIG_SETMASK, nullptr, &now) != 0)
+    return Stop(Code::kKUnsupported, "", std::string("sigprocmask: ") + ErrnoName(errno));
+  if (::sigisemptyset(&now) == 0)
+    return Stop(Code::kKUnsupported, "", "signals stay blocked although sigprocmask said otherwise: something filters us");
+  return {};
 }
 
 }  // namespace oarlock::child

@@ -18,7 +18,7 @@ namespace oarlock::child {
 // RLIMIT_CORE 0 and, where given, RLIMIT_NOFILE, soft and hard, read back. K_UNSUPPORTED.
 [[nodiscard]] Step SetLimits(std::optional<int64_t> nofile);
 
-// An empty signal mask and no pending timer; ignored signals stay ignored (nohup).
-void ResetSignals();
+// An empty signal mask, read back; ignored signals stay ignored (nohup). K_UNSUPPORTED.
+[[nodiscard]] Step ResetSignals();
 
 }  // namespace oarlock::child

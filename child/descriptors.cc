@@ -21,8 +21,8 @@
 namespace oarlock::child {
 namespace {
 
-constexpr long kNamespaceMagic = 0x6e736673;  // NSFS_MAGIC
-constexpr long kProcMagic = 0x9fa0;           // PROC_SUPER_MAGIC
+// Whose regular files are no files: nsfs, proc, mqueue.
+constexpr long kOddFileSystems[] = {0x6e736673, 0x9fa0, 0x19800202};
 constexpr unsigned kMemoryDevices[] = {3, 5, 7, 8, 9};
 
 Step Unsuitable(int fd, const std::string& pointer, const std::string& what) {
@@ -91,8 +91,8 @@ Step ClassifyDescriptor(int fd, const std::string& pointer) {
   if (S_ISFIFO(status.st_mode)) return {};
   if (S_ISREG(status.st_mode)) {
     struct statfs system {};
-    if (::fstatfs(fd, &system) == 0 && (system.f_type == kNamespaceMagic || system.f_type == kProcMagic))
-      return Unsuitable(fd, pointer, "a namespace or process file");
+    if (::fstatfs(fd, &system) == 0 && std::ranges::find(kOddFileSystems, system.f_type) != std::end(kOddFileSystems))
+      return Unsuitable(fd, pointer, "a namespace, a process file or a message queue");
     return {};
   }
   if (S_ISCHR(status.st_mode)) {

@@ -70,7 +70,7 @@ Checked<Handover> Handover::Connect(const std::string& supervisor) {
   return Handover(std::move(socket));
 }
 
-Checked<Handover> Handover::StartPrivate(const std::string& log_directory) {
+Checked<Handover> Handover::StartPrivate(const std::string& log_directory, const std::string& runtime_directory) {
   const auto program = FindProgram("oarlock-private");
   if (!program) return NoSupervisor("the private supervisor cannot be started: " + program.error().Message());
   int pair[2];
@@ -81,11 +81,14 @@ Checked<Handover> Handover::StartPrivate(const std::string& log_directory) {
   if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) return NoSupervisor(std::string("SO_PASSCRED: ") + ErrnoName(errno));
 
   const std::string connection = std::to_string(kPrivateConnection);
-  const char* const arguments[] = {program->c_str(), "--connection", connection.c_str(), "--log-directory", log_directory.c_str(), nullptr};
+  const char* const arguments[] = {program->c_str(), "--connection", connection.c_str(), "--log-directory", log_directory.c_str(), "--runtime-directory", runtime_directory.c_str(), nullptr};
   // Nothing of the module's environment: it must not load code into the supervisor or redirect it.
   const char* const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", nullptr};
 
+  const pid_t self = ::getpid();
   const pid_t middle = ::fork();
+  // A filter around us can make fork return 0 without a child: then this is no child.
+  if (middle == 0 && ::getpid() == self) return NoSupervisor("fork had no effect: something filters us");
   if (middle < 0) return NoSupervisor(std::string("fork: ") + ErrnoName(errno));
   if (middle == 0) {
     (void)::setsid();
@@ -130,9 +133,16 @@ Checked<std::string> Handover::ReadLine() {
   return NoSupervisor("the supervisor's answer is too long");
 }
 
+// It may have refused and closed already: its reason is better than our errno.
+std::unexpected<Problem> Handover::WriteFailed(int error) {
+  if (auto line = ReadLine(); line)
+    if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+  return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(error));
+}
+
 Checked<wire::Prepared> Handover::Prepare() {
   if (::send(socket_.get(), wire::kPrepareLine.data(), wire::kPrepareLine.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(wire::kPrepareLine.size()))
-    return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(errno));
+    return std::unexpected(WriteFailed(errno).error());
   auto line = ReadLine();
   if (!line) return std::unexpected(line.error());
   if (auto prepared = wire::DecodePrepared(*line); prepared) return *prepared;
@@ -161,12 +171,7 @@ Checked<std::string> Handover::Admit(const std::string& message, UniqueFd listen
     }
     const ssize_t wrote = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      // It may have refused and closed already: its reason is better than our errno.
-      if (auto line = ReadLine(); line)
-        if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
-      return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(errno));
-    }
+    if (wrote <= 0) return WriteFailed(wrote < 0 ? errno : EIO);
     sent += static_cast<size_t>(wrote);
   }
   // Ours goes: with a copy left here, the death of the supervisor would hang every call instead of failing it (E-91).
@@ -192,12 +197,19 @@ namespace {
 
 // The call itself, in a process of its own that shares our memory: once the supervisor has received it, only SIGKILL ends it.
 struct ProofCall {
+  pid_t parent;
   int socket;
   const std::array<uint8_t, wire::kProbeBytes>* probe;
   int error;
 };
 int MakeProofCall(void* argument) {
   auto* call = static_cast<ProofCall*>(argument);
+  if (::getpid() == call->parent) {
+    // A filter around us made clone return 0 without a child: we are the launcher itself, on a strange stack.
+    constexpr std::string_view kText = "sandbox launch: K_NOTIFY : clone had no effect: something filters us\n";
+    (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+    ::_exit(70);
+  }
   const long result = ::syscall(SYS_connect, call->socket, call->probe->data(), call->probe->size());
   call->error = result == 0 ? 0 : errno;
   ::syscall(SYS_exit, 0);
@@ -208,7 +220,7 @@ int MakeProofCall(void* argument) {
 
 Step LoopProof::Prove() {
   alignas(16) static char stack[16 * 1024];
-  ProofCall call{socket_.get(), &probe_, -1};
+  ProofCall call{::getpid(), socket_.get(), &probe_, -1};
   int pidfd = -1;
   // No exit signal: the module must not find a SIGCHLD of a child that it did not make.
   const pid_t pid = ::clone(MakeProofCall, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD, &call, &pidfd);

@@ -17,8 +17,9 @@ class Handover {
   // To a supervisor's admission socket ("/path"), or over a descriptor that its maker left us ("fd:N").
   [[nodiscard]] static Checked<Handover> Connect(const std::string& supervisor);
   // Starts a private supervisor for this one run: double-forked, so that the module inherits no child that it did not make,
-  // from a program beside our own, with an environment of our making. `log_directory`: where its log goes.
-  [[nodiscard]] static Checked<Handover> StartPrivate(const std::string& log_directory);
+  // from a program beside our own, with an environment of our making. Where its log and its control socket go is told to it:
+  // it believes no variable.
+  [[nodiscard]] static Checked<Handover> StartPrivate(const std::string& log_directory, const std::string& runtime_directory);
 
   // The optional first exchange: the supervisor may move us into a cgroup leaf of its making.
   [[nodiscard]] Checked<wire::Prepared> Prepare();
@@ -30,6 +31,7 @@ class Handover {
  private:
   explicit Handover(UniqueFd socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Checked<std::string> ReadLine();
+  [[nodiscard]] std::unexpected<Problem> WriteFailed(int error);
   UniqueFd socket_;
 };
 

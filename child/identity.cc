@@ -15,6 +15,9 @@ namespace oarlock::child {
 namespace {
 
 constexpr int kMaxCapabilities = 64;
+// Uid 0 is nobody special, for good.
+constexpr int kSecureBits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
+                            SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 struct Capabilities {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -71,10 +74,9 @@ Step TakeIdentity(const std::optional<policy::Identity>& run_as) {
     if (there < 0) break;
     if (there == 1 && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return Fail(Code::kCaps, "PR_CAPBSET_DROP", errno);
   }
-  if (may_bound &&
-      ::prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-                                     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) != 0)
-    return Fail(Code::kCaps, "PR_SET_SECUREBITS", errno);
+  if (may_bound && ::prctl(PR_SET_SECUREBITS, kSecureBits) != 0) return Fail(Code::kCaps, "PR_SET_SECUREBITS", errno);
+  if (may_bound && ::prctl(PR_GET_SECUREBITS) != kSecureBits)
+    return Stop(Code::kCaps, "", "the secure bits are not set although the call said so: something filters us");
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return Fail(Code::kCaps, "PR_CAP_AMBIENT", errno);
 
   const bool may_empty_groups = capabilities.HasEffective(CAP_SETGID);

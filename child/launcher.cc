@@ -2,6 +2,7 @@
 #include "child/launcher.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -82,8 +83,8 @@ Checked<Loaded> LoadPolicy(const std::string& name) {
 // The launch in progress: what the steps hand on to each other.
 class Launcher {
  public:
-  Launcher(std::string policy_name, std::span<char*> argv, char** environment)
-      : policy_name_(std::move(policy_name)), argv_(argv), environment_(environment) {}
+  Launcher(std::string policy_name, std::span<char*> argv, char** environment, sighandler_t pipe_disposition)
+      : policy_name_(std::move(policy_name)), argv_(argv), environment_(environment), pipe_disposition_(pipe_disposition) {}
 
   Step Prepare();   // still free
   Step Confine();   // irreversible from here on
@@ -101,10 +102,12 @@ class Launcher {
   std::string policy_name_;
   std::span<char*> argv_;
   char** environment_;
+  sighandler_t pipe_disposition_;
 
   Loaded loaded_;
   std::vector<std::string> module_environment_;
   UniqueFd confined_, exec_status_, report_;
+  std::string place_;  // the supervisor; empty: a private one
   std::vector<int> kept_;
   Roots roots_;
   int landlock_abi_ = 0;
@@ -150,12 +153,12 @@ Step Launcher::Prepare() {
   }
   // Everything that nobody named goes now, so that nothing of it can be used or leak below.
   const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");
-  std::string place = policy.supervisor.value_or(supervisor != nullptr ? supervisor : "");
+  place_ = policy.supervisor.value_or(supervisor != nullptr ? supervisor : "");
   std::vector<int> open = kept_;
   for (const UniqueFd* own : {&confined_, &exec_status_})
     if (own->valid()) open.push_back(own->get());
   uint64_t inherited = 0;
-  if (place.starts_with("fd:") && ParseNumber(std::string_view(place).substr(3), 3, INT32_MAX, &inherited)) open.push_back(static_cast<int>(inherited));
+  if (place_.starts_with("fd:") && ParseNumber(std::string_view(place_).substr(3), 3, INT32_MAX, &inherited)) open.push_back(static_cast<int>(inherited));
   std::ranges::sort(open);
   if (auto step = CloseOthers(open); !step) return step;
 
@@ -163,6 +166,7 @@ Step Launcher::Prepare() {
   context.places = Places::ForSelf();
   context.policy_directory = loaded_.file.directory_of;
   context.program = argv_[0];
+  context.supervisor = place_;
   auto roots = OpenRoots(policy, context);
   if (!roots) return std::unexpected(roots.error());
   roots_ = std::move(*roots);
@@ -211,15 +215,15 @@ Step Launcher::CheckRequired() {
   }
   if (!loaded_.policy.report) return {};
   // Opened while we may, written when all of it is true.
-  report_.Reset(::open(loaded_.policy.report->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  report_.Reset(::openat(roots_.report_directory.get(), roots_.report_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  roots_.report_directory.Reset();
   if (!report_.valid()) return Stop(Code::kPath, "/report", "'" + Printable(*loaded_.policy.report, 200) + "': " + ErrnoName(errno));
   return {};
 }
 
 Step Launcher::FindSupervisor() {
-  const char* configured = ::getenv("OARLOCK_SUPERVISOR");
-  std::string place = loaded_.policy.supervisor.value_or(configured != nullptr ? configured : "");
-  auto handover = place.empty() ? Handover::StartPrivate(Places::ForSelf().log_directory) : Handover::Connect(place);
+  const Places places = Places::ForSelf();
+  auto handover = place_.empty() ? Handover::StartPrivate(places.log_directory, places.runtime) : Handover::Connect(place_);
   if (!handover) return std::unexpected(handover.error());
   handover_ = std::move(*handover);
   auto prepared = handover_->Prepare();
@@ -233,13 +237,14 @@ Step Launcher::Confine() {
     if (auto step = LeaveTerminal(); !step) return step;
   if (auto step = TakeIdentity(policy.run_as); !step) return step;
   if (auto step = SetLimits(policy.limits.nofile); !step) return step;
-  ResetSignals();
+  if (auto step = ResetSignals(); !step) return step;
   if (auto step = SetNoNewPrivs(); !step) return step;
+  const LandlockProof proof(roots_.rules);
   auto ruleset = MakeRuleset(landlock_abi_, roots_.rules);
   if (!ruleset) return std::unexpected(ruleset.error());
   if (auto step = RestrictSelf(ruleset->get(), landlock_abi_, policy.log_denials); !step) return step;
   ruleset->Reset();
-  if (auto step = ProveLandlock(landlock_abi_, roots_.rules); !step) return step;
+  if (auto step = proof.Prove(landlock_abi_, roots_.rules); !step) return step;
   roots_.rules.clear();  // closes the rules' descriptors
   auto listener = InstallFilter(FilterProgram(shape_));
   if (!listener) {
@@ -316,9 +321,11 @@ int Launcher::Exec() {
   std::vector<char*> environment;
   for (std::string& entry : module_environment_) environment.push_back(entry.data());
   environment.push_back(nullptr);
+  (void)::signal(SIGPIPE, pipe_disposition_);
   // argv_ is the tail of main's, so it ends in a null pointer.
   ::execve(argv_[0], argv_.data(), environment.data());
   const int error = errno;
+  (void)::signal(SIGPIPE, SIG_IGN);
   if (exec_status_.valid()) (void)!::write(exec_status_.get(), &error, sizeof(error));
   const char* hint = error == EACCES ? " (not executable, or outside every root that may be executed from)" : "";
   Say("EXEC: cannot run '" + Printable(argv_[0], 200) + "': " + ErrnoName(error) + hint);
@@ -328,13 +335,15 @@ int Launcher::Exec() {
 }  // namespace
 
 int Launch(int count, char** arguments, char** environment) {
+  // A reader who has gone must not turn a clear exit code into a signal's.
+  const sighandler_t pipe_disposition = ::signal(SIGPIPE, SIG_IGN);
   if (count < 1 || std::strcmp(arguments[0], "--") == 0) return Usage("no policy is given");
   if (count < 2 || std::strcmp(arguments[1], "--") != 0)
     return Usage(count < 2 ? "'--' and a program are missing behind the policy" : "exactly one policy goes before '--', got '" + Printable(arguments[1], 60) + "' too");
   if (count < 3) return Usage("no program is given behind '--'");
   if (arguments[2][0] != '/') return Usage("the program must be an absolute path, got '" + Printable(arguments[2], 200) + "'");
 
-  Launcher launcher(arguments[0], std::span(arguments + 2, static_cast<size_t>(count) - 2), environment);
+  Launcher launcher(arguments[0], std::span(arguments + 2, static_cast<size_t>(count) - 2), environment, pipe_disposition);
   for (const auto step : {&Launcher::Prepare, &Launcher::Confine, &Launcher::HandOver, &Launcher::Finish})
     if (const Step done = (launcher.*step)(); !done) {
       Say(done.error().Line());

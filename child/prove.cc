@@ -14,14 +14,18 @@ namespace {
 
 constexpr const char* kNoEffect = "landlock_restrict_self returned success, yet a forbidden ";
 
+bool OpensAsDirectory(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.valid();
+}
+
 // Reading the root directory, unless a rule allows just that.
 Step ProveFiles(const std::vector<PathRule>& rules) {
   const bool granted = std::ranges::any_of(rules, [](const PathRule& rule) {
     return rule.path == "/" && (rule.rights & abi::kFsReadDir) != 0;
   });
   if (granted) return {};
-  const UniqueFd root(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid() && errno == EACCES) return {};
+  if (!OpensAsDirectory("/") && errno == EACCES) return {};
   return Stop(Code::kLandlock, "", std::string(kNoEffect) + "open works: something filters us");
 }
 
@@ -39,7 +43,15 @@ Step ProveNetwork() {
 
 }  // namespace
 
-Step ProveLandlock(int version, const std::vector<PathRule>& rules) {
+LandlockProof::LandlockProof(const std::vector<PathRule>& rules) {
+  for (const PathRule& rule : rules)
+    if (rule.is_directory && (rule.rights & abi::kFsReadDir) != 0 && OpensAsDirectory(rule.path)) granted_.push_back(rule.path);
+}
+
+Step LandlockProof::Prove(int version, const std::vector<PathRule>& rules) const {
+  for (const std::string& path : granted_)
+    if (!OpensAsDirectory(path))
+      return Stop(Code::kLandlock, "", "landlock_add_rule returned success, yet '" + path + "' cannot be read: something filters us");
   if (auto step = ProveFiles(rules); !step) return step;
   if ((RightsOf(version).net & abi::kNetConnectTcp) != 0)
     if (auto step = ProveNetwork(); !step) return step;

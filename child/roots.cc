@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <optional>
+#include <sstream>
 
-#include "child/resolve.h"
+#include "notif/base/resolve.h"
 #include "notif/base/text.h"
 
 namespace oarlock::child {
@@ -188,11 +191,55 @@ struct Place {
   bool tolerated = false;
 };
 
+std::string DirectoryOf(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
+
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+std::optional<Identity> IdentityOf(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return Identity{status.st_dev, status.st_ino};
+}
+
+// The mount points at or below a directory: a right on it covers what is mounted there.
+std::vector<std::string> MountsBelow(const std::string& directory) {
+  std::vector<std::string> mounts;
+  std::ifstream file("/proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    // id parent major:minor root mount-point ...; a space in a path is \\040.
+    std::istringstream fields(line);
+    std::string skipped, point;
+    fields >> skipped >> skipped >> skipped >> skipped >> point;
+    for (size_t at = 0; (at = point.find("\\040", at)) != std::string::npos;) point.replace(at, 4, " ");
+    if (IsAtOrBelow(point, directory)) mounts.push_back(point);
+  }
+  return mounts;
+}
+
+// Whether writing below `root` can reach `place`, also where one of them is another mount of the same tree.
+bool Reaches(const std::string& root, const std::string& place) {
+  if (IsAtOrBelow(place, root)) return true;
+  std::vector<Identity> above;
+  for (std::string path = place;; path = DirectoryOf(path)) {
+    if (const auto identity = IdentityOf(path); identity && path != "/") above.push_back(*identity);
+    if (path == "/") break;
+  }
+  std::vector<std::string> doors = MountsBelow(root);
+  doors.push_back(root);
+  return std::ranges::any_of(doors, [&](const std::string& door) {
+    const auto identity = IdentityOf(door);
+    return identity && std::ranges::find(above, *identity) != above.end();
+  });
+}
+
 Step CheckWritable(const std::vector<Opened>& opened, const std::vector<Place>& places, Roots& roots) {
   for (const Opened& root : opened) {
     if ((root.rule.rights & kChanges) == 0 || !root.rule.is_directory) continue;
     for (const Place& place : places) {
-      if (place.path.empty() || !IsAtOrBelow(place.path, root.rule.path)) continue;
+      if (place.path.empty() || !Reaches(root.rule.path, place.path)) continue;
       const std::string text = "the writable root '" + Printable(root.rule.path, 200) + "' holds " + place.what + " (" +
                                Printable(place.path, 200) + "): the module would write its own next launch";
       if (!place.tolerated) return Stop(Code::kConflict, root.rule.pointer, text + "; move one of the two");
@@ -208,6 +255,25 @@ Step CheckLinks(const std::vector<Opened>& opened, const std::vector<std::string
       if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory && IsAtOrBelow(directory, root.rule.path))
         return Stop(Code::kPath, pointer, "a symbolic link in '" + Printable(directory, 200) + "', which this sandbox may write, leads to it: "
                                           "the module could point it elsewhere for the next launch");
+  return {};
+}
+
+// Where the report goes: the launcher writes it with its own rights, which may be root's, so the module must have no say in
+// where that is.
+Step OpenReport(const policy::Policy& policy, const std::vector<Opened>& opened, Roots& roots) {
+  if (!policy.report) return {};
+  const std::string shown = "'" + Printable(*policy.report, 200) + "'";
+  auto resolved = ResolvePath(DirectoryOf(*policy.report));
+  if (!resolved) return Stop(Code::kPath, "/report", shown + ": " + resolved.error().Message());
+  roots.report_name = policy.report->substr(policy.report->rfind('/') + 1);
+  if (roots.report_name.empty() || roots.report_name == "." || roots.report_name == "..") return Stop(Code::kPath, "/report", shown + " names no file");
+  if (auto step = CheckLinks(opened, resolved->link_directories, "/report"); !step) return step;
+  for (const Opened& root : opened)
+    if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory && (IsAtOrBelow(resolved->canonical, root.rule.path) || Reaches(root.rule.path, resolved->canonical)))
+      return Stop(Code::kConflict, "/report", shown + " lies where the sandbox may write ('" + Printable(root.rule.path, 200) + "'): it could lead the launcher elsewhere");
+  auto directory = OpenCanonical(resolved->canonical);
+  if (!directory) return Stop(Code::kPath, "/report", shown + ": " + directory.error().Message());
+  roots.report_directory = std::move(*directory);
   return {};
 }
 
@@ -242,17 +308,18 @@ Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& conte
     if (auto step = CheckLinks(opened, root.link_directories, root.rule.pointer); !step) return std::unexpected(step.error());
   if (auto step = CheckLinks(opened, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());
 
+  if (auto step = OpenReport(policy, opened, roots); !step) return std::unexpected(step.error());
   std::vector<Place> places;
   const auto add = [&](const std::string& path, const char* what) {
     if (!path.empty()) places.push_back({NearestCanonical(path), what});
   };
   add(context.places.runtime, "Oarlock's runtime directory");
-  add(context.places.log.substr(0, context.places.log.rfind('/')), "Oarlock's log");
+  if (!context.places.log.empty()) add(DirectoryOf(context.places.log), "Oarlock's log");
   add(context.places.log_directory, "Oarlock's logs");
-  add(context.log_directory, "Oarlock's log");
+  if (context.supervisor.starts_with('/')) add(DirectoryOf(context.supervisor), "the supervisor's socket");
   add(context.places.grants, "Oarlock's grants");
   if (!roots.broker_resolved.empty())
-    places.push_back({roots.broker_resolved.substr(0, std::max<size_t>(roots.broker_resolved.rfind('/'), 1)), "the broker's directory"});
+    places.push_back({DirectoryOf(roots.broker_resolved), "the broker's directory"});
   if (!context.policy_directory.empty())
     places.push_back({context.policy_directory, "the policy file's directory", context.tolerate_own_policy});
   if (auto step = CheckWritable(opened, places, roots); !step) return std::unexpected(step.error());

@@ -13,6 +13,8 @@ namespace oarlock::child {
 struct Roots {
   std::vector<PathRule> rules;
   std::string broker_resolved;         // canonical; empty without a broker
+  UniqueFd report_directory;           // where the report goes; invalid without one
+  std::string report_name;
   std::vector<std::string> skipped;    // optional roots that are not there
   std::vector<std::string> warnings;   // one line each
 };
@@ -20,7 +22,7 @@ struct Roots {
 struct RootsContext {
   Places places;
   std::string policy_directory;  // canonical, empty where the policy came through a descriptor
-  std::string log_directory;     // of the supervisor that will serve us, where we know it
+  std::string supervisor;        // the admission socket that will serve us; empty: a private one
   std::string program;           // argv[0]
   // `oarlock run` inside its own tree: a policy below a writable root is a warning, not a conflict.
   bool tolerate_own_policy = false;

@@ -18,10 +18,11 @@
 #include <cstring>
 #include <fstream>
 
+#include "child/descriptors.h"
 #include "child/launcher.h"
-#include "child/resolve.h"
 #include "notif/abi/process.h"
 #include "notif/base/places.h"
+#include "notif/base/resolve.h"
 #include "notif/base/text.h"
 #include "notif/base/unique_fd.h"
 #include "notif/json.h"
@@ -113,7 +114,7 @@ std::expected<std::string, std::string> MakePolicy(const RunCommand& command, co
   Json json = ParseStrictJson(file->text, &problem);
   if (!json.contains("refuse_with")) json["refuse_with"] = {{"tcp", "ENETUNREACH"}};
   for (const auto& root : parsed->rw)
-    if (const auto resolved = child::ResolvePath(root); resolved && !file->directory_of.empty() && child::IsAtOrBelow(file->directory_of, resolved->canonical))
+    if (const auto resolved = ResolvePath(root); resolved && !file->directory_of.empty() && IsAtOrBelow(file->directory_of, resolved->canonical))
       (void)std::fprintf(stderr, "oarlock run: warning: the policy file lies below the writable root '%s': the command can change its own next run\n", Printable(root, 200).c_str());
   return DumpJson(json);
 }
@@ -205,6 +206,8 @@ int Outer::Wait(pid_t supervisor, UniqueFd outcome) {
 }  // namespace
 
 int Run(const RunCommand& command, char** environment) {
+  // A file of ours that became descriptor 0 would be the command's input.
+  if (auto step = child::EnsureStandardDescriptors(); !step) return Fail(step.error().Line());
   const bool shaped = command.proxy_port || !command.ro.empty() || !command.rw.empty() || !command.broker.empty();
   if (!command.policy.empty() && shaped) return Fail("--policy replaces --proxy-port, --broker, --ro and --rw: give one or the other", child::kExitUsage);
   if (!command.profile.empty() && command.profile != "module") return Fail("--profile '" + Printable(command.profile, 40) + "': only 'module' is built", child::kExitUsage);
@@ -231,11 +234,12 @@ int Run(const RunCommand& command, char** environment) {
   if (!policy_file.valid() || !environment_file.valid() || ::pipe2(ends, O_CLOEXEC) != 0) return Fail(std::string("cannot prepare the run: ") + ErrnoName(errno));
   UniqueFd outcome(ends[0]), outcome_write(ends[1]);
 
+  const Places places = Places::ForSelf();
   std::vector<std::string> arguments = {*supervisor, "--run", "--launcher", launcher,
                                         "--policy-fd", std::to_string(policy_file.get()),
                                         "--environment-fd", std::to_string(environment_file.get()),
                                         "--outcome-fd", std::to_string(outcome_write.get()),
-                                        "--log-directory", Places::ForSelf().log_directory};
+                                        "--log-directory", places.log_directory, "--runtime-directory", places.runtime};
   if (command.status_fd >= 0) arguments.insert(arguments.end(), {"--status-fd", std::to_string(command.status_fd)});
   if (command.quiet) arguments.emplace_back("--quiet");
   if (command.keep_children) arguments.emplace_back("--keep-children");

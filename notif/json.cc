@@ -12,6 +12,11 @@ constexpr int kMaxDepth = 20;
 }
 
 Json ParseStrictJson(std::string_view text, std::string* problem) {
+  // The library takes a NUL for the end of the text.
+  if (text.find('\0') != std::string_view::npos) {
+    *problem = "holds a NUL byte";
+    return {};
+  }
   std::vector<std::set<std::string>> seen;
   std::string duplicate;
   bool deep = false;

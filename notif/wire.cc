@@ -119,8 +119,8 @@ Grant DecodeGrant(const Json& json, std::string* problem) {
   }
   if (const Json* broker = object.Find("broker", false); broker != nullptr) {
     Object fields(*broker, "grant.broker", problem);
-    grant.broker_name = fields.String("name", 107);
-    grant.broker_resolved = fields.String("resolved", 107);
+    grant.broker_name = fields.String("name", kMaxBrokerPath);
+    grant.broker_resolved = fields.String("resolved", kMaxBrokerPath);
     if (!grant.broker_name.starts_with('/') || !grant.broker_resolved.starts_with('/'))
       fields.Note("both paths must be absolute");
   }
@@ -201,7 +201,7 @@ Result<Admission> Decode(std::string_view message) {
   if (!problem.empty()) return Malformed("metadata: " + problem);
   {
     Object object(metadata, "metadata", &problem);
-    if (const Json* version = object.Find("oarlock", true); version != nullptr && *version != kWireVersion)
+    if (const Json* version = object.Find("oarlock", true); version != nullptr && !(version->is_number_integer() && *version == kWireVersion))
       return Malformed("version " + Printable(DumpJson(*version), 20) +
                        " of the launcher is not version " + std::to_string(kWireVersion) + " of this supervisor");
     admission.module = object.String("module", 200);

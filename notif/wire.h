@@ -20,6 +20,7 @@ inline constexpr int kWireVersion = 1;
 inline constexpr size_t kMaxMessageBytes = 128 * 1024;
 inline constexpr size_t kMaxDescriptors = 2;  // seccompFd, cgroup
 inline constexpr size_t kProbeBytes = 16;
+inline constexpr size_t kMaxBrokerPath = 107;  // sun_path without its NUL
 inline constexpr std::string_view kListenerName = "seccompFd";
 inline constexpr std::string_view kCgroupName = "cgroup";
 // The optional first line and the longest answer to it.

@@ -12,6 +12,7 @@
 
 #include "audit/writer.h"
 #include "notif/abi/process.h"
+#include "notif/base/resolve.h"
 #include "notif/base/text.h"
 #include "notif/kernel.h"
 
@@ -44,6 +45,7 @@ struct Admission::Pending {
 namespace {
 
 constexpr const char* kCode = "K_NOTIFY";
+constexpr const char* kAdmission = "admission";
 
 void Copy(std::string_view from, std::span<char> to) noexcept {
   const size_t size = std::min(from.size(), to.size() - 1);
@@ -51,7 +53,12 @@ void Copy(std::string_view from, std::span<char> to) noexcept {
   to[size] = '\0';
 }
 
-std::unexpected<Error> No(const std::string& text) { return OARLOCK_FAIL("admission", EPERM, "%s", text.c_str()); }
+std::unexpected<Error> No(const std::string& text) { return OARLOCK_FAIL(kAdmission, EPERM, "%s", text.c_str()); }
+
+// Our own refusals are whole sentences; what the system refused is told with its operation and errno.
+std::string TextOf(const Error& error) {
+  return std::string_view(error.operation) == kAdmission ? error.detail : error.Message();
+}
 
 uint64_t OwnNetnsCookie() {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -117,7 +124,7 @@ void Admission::Start(std::unique_ptr<Connection> owned) {
   connection.process = std::move(*process);
 
   if (connection.node) {
-    if (auto may = MayAsk(connection.peer, *connection.process); !may) return Refuse(connection, may.error().detail);
+    if (auto may = MayAsk(connection.peer, *connection.process); !may) return Refuse(connection, TextOf(may.error()));
     const auto speaking = std::ranges::count_if(connections_, [&](const auto& other) {
       return other.second->node && other.second->peer.uid == connection.peer.uid && other.second->session.empty();
     });
@@ -128,6 +135,9 @@ void Admission::Start(std::unique_ptr<Connection> owned) {
     connection.timer = 0;
     Refuse(connection, "the message did not come within 5 s");
   });
+  // From here on its descriptors may come; those of strangers never arrive (6.16).
+  const int rights = 1;
+  (void)::setsockopt(connection.socket.get(), SOL_SOCKET, abi::kSoPassRights, &rights, sizeof(rights));
   Await(connection);
 }
 
@@ -222,7 +232,7 @@ void Admission::OnReadable(Connection& connection) {
 
 void Admission::Complete(Connection& connection) {
   auto examined = Examine(connection);
-  if (!examined) return Refuse(connection, examined.error().detail[0] != '\0' ? std::string(examined.error().detail) : examined.error().Message());
+  if (!examined) return Refuse(connection, TextOf(examined.error()));
   reactor_.Forget(std::exchange(connection.timer, 0));
   const size_t shard = LeastLoaded();
   ++load_[shard];
@@ -252,7 +262,7 @@ Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
   if (connection.node) OARLOCK_TRY_VOID(MayAsk(connection.peer, process));
   OARLOCK_TRY_VOID(CheckProcess(process));
   OARLOCK_TRY_VOID(CheckAccess(process.pid, connection.pidfd.get()));
-  OARLOCK_TRY_VOID(CheckGrant(connection, *decoded, process));
+  OARLOCK_TRY_VOID(CheckGrant(connection, decoded->grant, process));
 
   auto session = std::make_unique<NewSession>();
   session->listener = std::move(listener);
@@ -291,11 +301,12 @@ Status Admission::CheckProcess(const ProcessFacts& process) const {
   return {};
 }
 
-Status Admission::CheckGrant(const Connection& connection, const wire::Admission& admission,
-                             const ProcessFacts& process) const {
-  const Grant& grant = admission.grant;
-  if (connection.node && options_.ceiling) OARLOCK_TRY_VOID(options_.ceiling->Check(grant, process.uid));
+Status Admission::CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const {
+  if (connection.node && options_.ceiling) OARLOCK_TRY_VOID(options_.ceiling->Apply(grant, process.uid));
   if (grant.has_broker()) {
+    // A link in it could be turned elsewhere after this look.
+    const std::string parent = grant.broker_resolved.substr(0, std::max<size_t>(grant.broker_resolved.rfind('/'), 1));
+    if (auto canonical = OpenCanonical(parent); !canonical) return No("the broker's directory: " + canonical.error().Message());
     // The gate never reaches Oarlock's own sockets, under whatever name.
     struct stat broker {}, own {};
     const bool there = ::stat(grant.broker_resolved.c_str(), &broker) == 0;

@@ -78,8 +78,7 @@ class Admission {
   void Close(UniqueFd fd);
   [[nodiscard]] Result<std::unique_ptr<NewSession>> Examine(Connection& connection);
   [[nodiscard]] Status CheckProcess(const ProcessFacts& process) const;
-  [[nodiscard]] Status CheckGrant(const Connection& connection, const wire::Admission& admission,
-                                  const ProcessFacts& process) const;
+  [[nodiscard]] Status CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const;
   [[nodiscard]] size_t LeastLoaded() const;
   void OnAdmitted(NewSession* admitted);
   void OnLogged(Pending* pending, bool written);

@@ -14,6 +14,7 @@ class Beat {
  public:
   enum class Step : uint8_t {
     kNone,
+    kReceive,  // RECV: waits where somebody else has taken what the poll announced
     kRead,    // the caller's memory: its mmap lock, a stalled page
     kPin,     // its descriptor table
     kSubmit,  // the socket's lock
@@ -30,18 +31,18 @@ class Beat {
   void Attach(pid_t tid) noexcept { tid_.store(tid, std::memory_order_release); }
   void Enter(Step step) noexcept { word_.store((++sequence_ << 8) | static_cast<uint64_t>(step), std::memory_order_release); }
   void Leave() noexcept { word_.store(++sequence_ << 8, std::memory_order_release); }
-  // True once after each interruption.
-  [[nodiscard]] bool TakeInterruption() noexcept { return interrupted_.exchange(false, std::memory_order_acq_rel); }
+  // The step that the watchdog has ended since the last question; kNone: none.
+  [[nodiscard]] Step TakeInterruption() noexcept { return interrupted_.exchange(Step::kNone, std::memory_order_acq_rel); }
 
   // The watchdog.
   [[nodiscard]] Reading Read() const noexcept { return {word_.load(std::memory_order_acquire)}; }
   [[nodiscard]] pid_t tid() const noexcept { return tid_.load(std::memory_order_acquire); }
-  void NoteInterruption() noexcept { interrupted_.store(true, std::memory_order_release); }
+  void NoteInterruption(Step step) noexcept { interrupted_.store(step, std::memory_order_release); }
 
  private:
   std::atomic<uint64_t> word_ = 0;
   std::atomic<pid_t> tid_ = 0;
-  std::atomic<bool> interrupted_ = false;
+  std::atomic<Step> interrupted_ = Step::kNone;
   uint64_t sequence_ = 0;
 };
 

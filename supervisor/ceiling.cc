@@ -8,8 +8,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "notif/base/resolve.h"
 #include "notif/base/text.h"
 #include "notif/json.h"
+#include "notif/wire.h"
 
 namespace oarlock::supervisor {
 namespace {
@@ -67,8 +69,10 @@ Result<Ceiling> Ceiling::Parse(std::string_view text) {
         Directory directory;
         directory.path = value[i].get<std::string>();
         struct stat status {};
-        if (!directory.path.starts_with('/') || ::stat(directory.path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+        const auto resolved = directory.path.starts_with('/') ? ResolvePath(directory.path) : Result<ResolvedPath>(ResolvedPath{});
+        if (!resolved || resolved->canonical.empty() || ::stat(resolved->canonical.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
           return Wrong(entry_at + ": '" + Printable(directory.path, 100) + "' is no directory");
+        directory.path = resolved->canonical;
         directory.device = status.st_dev;
         directory.inode = status.st_ino;
         ceiling.broker_directories.push_back(std::move(directory));
@@ -92,7 +96,7 @@ Result<Ceiling> Ceiling::Load(const std::string& path) {
   return Parse(text.str());
 }
 
-Status Ceiling::Check(const Grant& grant, uint32_t module_uid) const {
+Status Ceiling::Apply(Grant& grant, uint32_t module_uid) const {
   const auto exceeds = [](const std::string& what) { return OARLOCK_FAIL("max-grant", EPERM, "%s", what.c_str()); };
   if (std::ranges::find(uids, module_uid) == uids.end())
     return exceeds("uid " + std::to_string(module_uid) + " is not among the operator's uids");
@@ -102,12 +106,18 @@ Status Ceiling::Check(const Grant& grant, uint32_t module_uid) const {
       }))
     return exceeds("proxy port " + std::to_string(grant.proxy_port) + " is not among the operator's");
   if (grant.has_broker()) {
-    const std::string parent = grant.broker_resolved.substr(0, std::max<size_t>(grant.broker_resolved.rfind('/'), 1));
+    const size_t slash = grant.broker_resolved.rfind('/');
+    const std::string parent = grant.broker_resolved.substr(0, std::max<size_t>(slash, 1)), name = grant.broker_resolved.substr(slash + 1);
     struct stat status {};
-    if (::stat(parent.c_str(), &status) != 0 || std::ranges::none_of(broker_directories, [&](const Directory& directory) {
-          return directory.device == status.st_dev && directory.inode == status.st_ino;
-        }))
+    const bool there = ::stat(parent.c_str(), &status) == 0;
+    const auto directory = std::ranges::find_if(broker_directories, [&](const Directory& allowed) {
+      return there && allowed.device == status.st_dev && allowed.inode == status.st_ino;
+    });
+    if (directory == broker_directories.end() || name.empty() || name == "." || name == "..")
       return exceeds("the broker's directory '" + Printable(parent, 100) + "' is not among the operator's");
+    grant.broker_resolved = directory->path + "/" + name;
+    if (grant.broker_resolved.size() > wire::kMaxBrokerPath)
+      return exceeds("the broker's path is longer than " + std::to_string(wire::kMaxBrokerPath) + " bytes by its canonical name");
   }
   return {};
 }

@@ -32,8 +32,9 @@ struct Ceiling {
   // EINVAL with a JSON pointer in the message. Directories are looked up here.
   [[nodiscard]] static Result<Ceiling> Parse(std::string_view text);
   [[nodiscard]] static Result<Ceiling> Load(const std::string& path);
-  // EPERM: what of the grant exceeds the ceiling.
-  [[nodiscard]] Status Check(const Grant& grant, uint32_t module_uid) const;
+  // EPERM: what of the grant exceeds the ceiling. A broker below an alias of an allowed directory passes, and is then named by
+  // the operator's own path: the alias could be turned to another directory afterwards.
+  [[nodiscard]] Status Apply(Grant& grant, uint32_t module_uid) const;
 };
 
 }  // namespace oarlock::supervisor

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <thread>
 
 #include "notif/ring.h"
+#include "supervisor/watchdog.h"
 
 namespace oarlock::supervisor {
 
@@ -14,10 +14,16 @@ namespace oarlock::supervisor {
 // everything else.
 class Closer {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Closer>> Start();
+  // The watchdog ends closes that sleep.
+  [[nodiscard]] static Result<std::unique_ptr<Closer>> Start(std::shared_ptr<Watchdog> watchdog);
+  ~Closer();
   [[nodiscard]] int ring_fd() const noexcept { return ring_fd_; }
 
  private:
+  explicit Closer(std::shared_ptr<Watchdog> watchdog) : watchdog_(std::move(watchdog)), beat_(std::make_shared<Beat>()) {}
+  // Both shared with the thread, which may outlive us.
+  std::shared_ptr<Watchdog> watchdog_;
+  std::shared_ptr<Beat> beat_;
   int ring_fd_ = -1;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxRequest = 4096;
 constexpr size_t kMaxPeers = 64;
-constexpr int kIdleTimeoutMs = 30'000;
+constexpr int kIdleTimeoutMs = 30'000;  // between two requests
 
 std::string Failure(const std::string& text) { return DumpJson({{"ok", false}, {"error", text}}); }
 
@@ -33,6 +33,23 @@ Json Describe(const SessionInfo& session) {
           {"lane", "fast"}};
 }
 
+// Removes the socket file of a supervisor that has gone. EADDRINUSE: one lives. A killed one's ring may keep its socket a moment
+// longer than the process.
+Status RemoveDead(const std::string& path, const sockaddr* address, int type) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) return OARLOCK_FAIL("bind", EEXIST, "%s is there and no socket", path.c_str());
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(probe.get(), address, sizeof(sockaddr_un)) != 0 && errno == ECONNREFUSED) {
+      (void)::unlink(path.c_str());
+      return {};
+    }
+    (void)::poll(nullptr, 0, 50);
+  }
+  return OARLOCK_FAIL("bind", EADDRINUSE, "%s: another supervisor serves it", path.c_str());
+}
+
 }  // namespace
 
 Result<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode, int gid) {
@@ -42,19 +59,16 @@ Result<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode, in
   std::memcpy(address.sun_path, path.data(), path.size());
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
 
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0) {
-    if (!S_ISSOCK(status.st_mode)) return OARLOCK_FAIL("bind", EEXIST, "%s is there and no socket", path.c_str());
-    const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (::connect(probe.get(), generic, sizeof(address)) == 0 || errno == EAGAIN)
-      return OARLOCK_FAIL("bind", EADDRINUSE, "%s: another supervisor serves it", path.c_str());
-    (void)::unlink(path.c_str());
-  }
+  OARLOCK_TRY_VOID(RemoveDead(path, generic, type));
   UniqueFd listening(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listening.valid()) return OARLOCK_FAIL("socket", errno);
   // Accepted sockets inherit it: every message then shows who really sent it, from the first on.
   const int on = 1;
   (void)::setsockopt(listening.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+  // So do they this: no descriptor comes before it is known whose. One whose close lingers must not even arrive (6.16; below,
+  // the closer takes it).
+  const int off = 0;
+  (void)::setsockopt(listening.get(), SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
   const mode_t before = ::umask(0777 & ~mode);
   const int bound = ::bind(listening.get(), generic, sizeof(address));
   const int error = errno;
@@ -78,7 +92,6 @@ void Control::Accept(int listening) {
     UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) break;
     const int off = 0, fd = socket.get();
-    // No descriptors are due here: one whose close lingers must not even arrive (6.16; below, the closer takes it).
     (void)::setsockopt(fd, SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
     const bool crowded = peers_.size() >= kMaxPeers;
     peers_[fd].socket = std::move(socket);
@@ -86,21 +99,25 @@ void Control::Accept(int listening) {
       Drop(fd);
       continue;
     }
-    peers_[fd].timer = reactor_.After(std::chrono::milliseconds(kIdleTimeoutMs), [this, fd] {
-      peers_[fd].timer = 0;
-      Drop(fd);
-    });
     Await(fd);
   }
   reactor_.OnReady(listening, POLLIN, [this, listening](int) { Accept(listening); });
 }
 
 void Control::Await(int fd) {
-  reactor_.OnReady(fd, POLLIN, [this, fd](int) { OnReadable(fd); });
+  Peer& peer = peers_.at(fd);
+  if (peer.timer != 0) reactor_.Forget(peer.timer);
+  peer.timer = reactor_.After(std::chrono::milliseconds(kIdleTimeoutMs), [this, fd] {
+    peers_.at(fd).timer = 0;
+    Drop(fd);
+  });
+  peer.poll = reactor_.OnReady(fd, POLLIN, [this, fd](int) {
+    peers_.at(fd).poll = 0;
+    OnReadable(fd);
+  });
 }
 
 void Control::OnReadable(int fd) {
-  if (!peers_.contains(fd)) return;
   char buffer[kMaxRequest];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * 4)];
   iovec part{buffer, sizeof(buffer)};
@@ -150,7 +167,8 @@ std::string Control::Answer(const std::string& request, const ucred& peer) {
   std::string problem;
   const Json json = ParseStrictJson(request, &problem);
   if (!problem.empty()) return Failure(problem);
-  if (!json.is_object() || json.value("oarlock", Json()) != wire::kWireVersion)
+  const Json version = json.is_object() ? json.value("oarlock", Json()) : Json();
+  if (!version.is_number_integer() || version != wire::kWireVersion)
     return Failure("the request must be an object of version 1");
   const Json verb = json.value("verb", Json());
   if (verb == "check") {
@@ -178,6 +196,7 @@ void Control::Drop(int fd) {
   const auto at = peers_.find(fd);
   if (at == peers_.end()) return;
   if (at->second.timer != 0) reactor_.Forget(at->second.timer);
+  if (at->second.poll != 0) reactor_.Forget(at->second.poll);
   reactor_.Post(closer_ring_, Token::Make(TokenKind::kClose, static_cast<uint64_t>(at->second.socket.Release())), 0);
   peers_.erase(at);
 }

@@ -21,7 +21,7 @@ class Control {
  private:
   struct Peer {
     UniqueFd socket;
-    Reactor::Id timer = 0;
+    Reactor::Id timer = 0, poll = 0;
   };
   void Accept(int listening);
   void Await(int fd);

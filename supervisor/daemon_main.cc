@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // oarlockd: the node supervisor.
 #include <grp.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -21,6 +22,44 @@ namespace oarlock::supervisor {
 namespace {
 
 constexpr int kExitUsage = 64;
+
+// stderr, without ever waiting for its reader: a stalled one must not stop admission. What finds no room is counted, and so is
+// what strangers could make us say without end.
+class PatientSink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    const auto now = message.time;
+    if (now - window_ > std::chrono::seconds(1)) {
+      window_ = now;
+      in_window_ = 0;
+    }
+    pollfd ready{STDERR_FILENO, POLLOUT, 0};
+    // POLLOUT of a pipe: PIPE_BUF bytes fit.
+    const bool room = ::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0 && text.size() <= PIPE_BUF;
+    if (!room || in_window_ >= kLinesPerSecond) {
+      ++dropped_;
+      return;
+    }
+    ++in_window_;
+    if (dropped_ != 0) {
+      const std::string note = "oarlockd: warning: " + std::to_string(dropped_) + " lines were left out here\n";
+      if (note.size() + text.size() <= PIPE_BUF) {
+        (void)!::write(STDERR_FILENO, note.data(), note.size());
+        dropped_ = 0;
+      }
+    }
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+  }
+  void flush_() override {}
+
+ private:
+  static constexpr int kLinesPerSecond = 200;
+  spdlog::log_clock::time_point window_;
+  int in_window_ = 0;
+  uint64_t dropped_ = 0;
+};
 
 struct DaemonOptions {
   std::string socket, control, log, max_grant, durability = "written";
@@ -86,6 +125,7 @@ int MakePlan(const DaemonOptions& options, Plan* plan) {
   plan->socket = options.socket.empty() ? places.admission : options.socket;
   if (plan->socket.empty()) return Fail("no runtime directory for this user: name a socket with --socket");
   plan->control = options.control.empty() ? DirectoryOf(plan->socket) + "/control.sock" : options.control;
+  if (plan->control == plan->socket) return spdlog::error("--socket and --control name the same file"), kExitUsage;
   plan->log = options.log.empty() ? places.log : options.log;
   if (plan->log.empty()) return Fail("no place for the log: name a file with --log");
 
@@ -95,7 +135,7 @@ int MakePlan(const DaemonOptions& options, Plan* plan) {
   if (group) plan->socket_gid = static_cast<int>(admission.admit_gids.front());
   // Only directories of our own default places are made; a path that the operator gives must be there.
   if (options.socket.empty())
-    if (auto made = MakeDirectory(DirectoryOf(plan->socket), users ? 0711 : group ? 0750 : 0700); !made) return Fail(made.error().Message());
+    if (auto made = MakeDirectory(DirectoryOf(plan->socket), users ? 0711 : group ? 0750 : 0700, plan->socket_gid); !made) return Fail(made.error().Message());
   if (options.log.empty())
     if (auto made = MakeDirectory(DirectoryOf(plan->log), 0750); !made) return Fail(made.error().Message());
   plan->options.log.path = plan->log;
@@ -106,14 +146,35 @@ int MakePlan(const DaemonOptions& options, Plan* plan) {
   return 0;
 }
 
-// Opens both doors. 0, or the exit code with the reason told.
-int Listen(const Plan& plan, Supervisor& supervisor) {
+// Both doors, whose files go with it.
+struct Doors {
+  UniqueFd admission, control;
+  std::string admission_path, control_path;  // empty: not ours
+  Doors() = default;
+  Doors(const Doors&) = delete;
+  Doors& operator=(const Doors&) = delete;
+  ~Doors() {
+    for (const std::string& path : {admission_path, control_path})
+      if (!path.empty()) (void)::unlink(path.c_str());
+  }
+};
+
+// Before anything of another supervisor's is touched: whoever holds the doors holds the log too.
+int OpenDoors(const Plan& plan, Doors* doors) {
   auto admission = ListenUnix(plan.socket, SOCK_STREAM, plan.socket_mode, plan.socket_gid);
   if (!admission) return Fail(admission.error().Message());
+  doors->admission = std::move(*admission);
+  doors->admission_path = plan.socket;
   auto control = ListenUnix(plan.control, SOCK_SEQPACKET, 0600);
   if (!control) return Fail(control.error().Message());
-  supervisor.admission().Listen(std::move(*admission));
-  supervisor.control().Listen(std::move(*control));
+  doors->control = std::move(*control);
+  doors->control_path = plan.control;
+  return 0;
+}
+
+void Serve(Doors& doors, Supervisor& supervisor) {
+  supervisor.admission().Listen(std::move(doors.admission));
+  supervisor.control().Listen(std::move(doors.control));
   supervisor.admission().OnFailed([](const std::string& text) { spdlog::warn("admission refused: {}", Printable(text, 400)); });
   supervisor.admission().OnStarted([](const SessionInfo& session) {
     spdlog::info("session {} started: pid {} uid {} module '{}'", session.facts.id.text(), session.facts.pid, session.facts.uid, Printable(session.facts.module, 60));
@@ -121,17 +182,18 @@ int Listen(const Plan& plan, Supervisor& supervisor) {
   supervisor.admission().OnEnded([](const SessionInfo& session, const EndedSession& ended) {
     spdlog::info("session {} ended: {} calls, {} refused", session.facts.id.text(), ended.calls, ended.refusals);
   });
-  return 0;
 }
 
 int Run(const DaemonOptions& options) {
   if (auto prepared = PrepareProcess(); !prepared) return Fail(prepared.error().Message());
   Plan plan;
   if (const int code = MakePlan(options, &plan); code != 0) return code;
+  Doors doors;
+  if (const int code = OpenDoors(plan, &doors); code != 0) return code;
   auto started = Supervisor::Start(std::move(plan.options));
   if (!started) return Fail(started.error().Message());
   Supervisor& supervisor = **started;
-  if (const int code = Listen(plan, supervisor); code != 0) return code;
+  Serve(doors, supervisor);
 
   sigset_t stop;
   (void)::sigemptyset(&stop);
@@ -147,8 +209,6 @@ int Run(const DaemonOptions& options) {
   supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
   spdlog::info("ready: admission at {}, control at {}, log at {}", plan.socket, plan.control, plan.log);
   supervisor.reactor().Run();
-  (void)::unlink(plan.socket.c_str());
-  (void)::unlink(plan.control.c_str());
   started->reset();
   spdlog::info("stopped");
   return 0;
@@ -159,7 +219,7 @@ int Run(const DaemonOptions& options) {
 
 int main(int argc, char** argv) {
   using oarlock::supervisor::DaemonOptions;
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("oarlockd"));
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("oarlockd", std::make_shared<oarlock::supervisor::PatientSink>()));
   spdlog::set_pattern("oarlockd: %l: %v");
   DaemonOptions options;
   CLI::App app{"Oarlock's node supervisor: answers the socket and connect calls of every sandbox on this node"};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // oarlock-private: the supervisor of one run. Static, with few libraries, started with an environment of our making.
-//   --connection N --log-directory DIR               for `sandbox-exec`: serves the launcher at the other end of descriptor N
-//   --run ... -- /abs/argv0 args...                  for `oarlock run`: starts the launcher itself
+//   --connection N    for `sandbox-exec`: serves the launcher at the other end of descriptor N
+//   --run ... -- /abs/argv0 args...    for `oarlock run`: starts the launcher itself
+//   --log-directory DIR, --runtime-directory DIR (empty: no control socket)
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ constexpr uint32_t kCalls = 512, kRecords = 64;
 
 struct Arguments {
   int connection = -1;
-  std::string log_directory;
+  std::string log_directory, runtime_directory;
   bool run = false;
   RunOptions options;
 };
@@ -46,6 +47,7 @@ bool Parse(int argc, char** argv, Arguments* out) {
     else if (name == "--share-terminal") out->options.terminal_signals = false;
     else if (i + 1 >= argc) return false;
     else if (name == "--log-directory") out->log_directory = argv[++i];
+    else if (name == "--runtime-directory") out->runtime_directory = argv[++i];
     else if (name == "--launcher") out->options.launcher = argv[++i];
     else if (name == "--connection" ? !number(argv[++i], &out->connection)
              : name == "--policy-fd" ? !number(argv[++i], &out->options.policy_fd)
@@ -81,7 +83,6 @@ int Main(const Arguments& arguments) {
   if (auto made = MakeDirectory(arguments.log_directory, 0700); !made) return Fail(arguments, made.error().Message());
 
   const Ulid session = Ulid::Make();
-  const Places places = Places::ForSelf();
   Supervisor::Options options;
   const std::string stem = arguments.log_directory + "/" + std::string(session.text());
   options.log.path = stem + ".jsonl";
@@ -91,16 +92,17 @@ int Main(const Arguments& arguments) {
   options.calls_per_shard = kCalls;
   options.records_per_shard = kRecords;
   options.admission.session_id = session;
-  options.admission.runtime = places.runtime;
-  const std::string control = places.privates.empty() ? "" : places.privates + "/" + std::to_string(::getpid()) + ".sock";
-  options.admission.own_sockets = {places.admission, places.control, control};
+  const std::string& runtime = arguments.runtime_directory;
+  const std::string control = runtime.empty() ? "" : runtime + "/private/" + std::to_string(::getpid()) + ".sock";
+  options.admission.runtime = runtime;
+  options.admission.own_sockets = {control};
   auto started = Supervisor::Start(std::move(options));
   if (!started) return Fail(arguments, started.error().Message());
   Supervisor& supervisor = **started;
 
   // Without a runtime directory nobody can ask us anything; the report says so.
   bool controlled = false;
-  if (!control.empty() && MakeDirectory(places.privates, 0700))
+  if (!control.empty() && MakeDirectory(runtime, 0700) && MakeDirectory(runtime + "/private", 0700))
     if (auto listening = ListenUnix(control, SOCK_SEQPACKET, 0600); listening) {
       supervisor.control().Listen(std::move(*listening));
       controlled = true;

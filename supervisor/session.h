@@ -57,6 +57,7 @@ struct Call {
   bool interrupt_seen = false;     // a signal asked for EINTR at the last look
   bool signalled = false;          // the attempt was cancelled for a signal
   bool approve_after_record = false;
+  bool close_elsewhere = false;    // its pinned descriptor is no fresh TCP or unix socket
   uint32_t generation = 0;
   uint32_t session = kNoSlot;
   uint32_t next = kNoSlot;         // in the free list, a session's queue or the shard's record queue

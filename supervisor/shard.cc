@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,10 @@ Shard::Shard(const Options& options) : options_(options) {
   settling_.reserve(options_.max_calls);
 }
 
-Shard::~Shard() { Join(); }
+Shard::~Shard() {
+  Join();
+  if (options_.watchdog != nullptr) options_.watchdog->Forget(&beat_);
+}
 
 Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
   std::unique_ptr<Shard> shard(new Shard(options));
@@ -40,6 +44,8 @@ Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
       ready.set_value(std::unexpected(ring.error()));
       return;
     }
+    shard.beat_.Attach(::gettid());
+    if (shard.options_.watchdog != nullptr) Watchdog::UnblockSignal();
     shard.ring_.emplace(std::move(*ring));
     shard.ring_fd_ = shard.ring_->fd();
     ready.set_value({});
@@ -47,6 +53,7 @@ Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
     shard.ring_.reset();
   });
   if (auto status = ready.get_future().get(); !status) return std::unexpected(status.error());
+  if (options.watchdog != nullptr) options.watchdog->Watch(&shard->beat_);
   return shard;
 }
 
@@ -54,6 +61,7 @@ void Shard::Run() {
   // To the end of what the writer has: it acknowledges into this ring.
   while (!stopping_ || free_records_.size() != records_.size()) {
     ring_->SubmitAndWait(WaitNs());
+    if (options_.watchdog != nullptr) options_.watchdog->Stir();
     Turn();
   }
 }
@@ -90,15 +98,15 @@ void Shard::Turn() {
     }
   }
   Look();
-  // Slots may have become free.
-  while (!parked_.empty() && free_call_ != kNoSlot) {
-    const uint32_t index = parked_.front();
-    parked_.pop_front();
-    if (sessions_[index].session && sessions_[index].session->parked) {
-      sessions_[index].session->parked = false;
-      Arm(index);
-    }
+  // Slots may have become free. Each parked session gets its turn; those that still may not have one are parked again.
+  unparking_.swap(parked_);
+  for (const uint32_t index : unparking_) {
+    Session* session = sessions_[index].session.get();
+    if (session == nullptr || !session->parked) continue;
+    session->parked = false;
+    Arm(index);
   }
+  unparking_.clear();
 }
 
 uint64_t Shard::WaitNs() const noexcept {
@@ -186,6 +194,9 @@ void Shard::Admit(NewSession* admitted) {
   admitted->generation = slot.generation;
   slot.session = std::make_unique<Session>(std::move(*admitted));
   slot.session->personality = *personality;
+  if (std::ranges::find(uids_, slot.session->facts.uid, &UidLoad::uid) == uids_.end()) uids_.push_back({slot.session->facts.uid, 0});
+  parked_.reserve(sessions_.size());
+  unparking_.reserve(sessions_.size());
   // Halves the round trip where the kernel has it (6.6).
   (void)kernel::EnableSyncWakeUp(slot.session->listener.get());
   ++live_sessions_;
@@ -195,14 +206,31 @@ void Shard::Admit(NewSession* admitted) {
 
 void Shard::Arm(uint32_t index) {
   Session& session = *sessions_[index].session;
-  if (stopping_ || session.armed || session.parked || session.ended || session.in_flight >= kMaxCallsPerSession) return;
-  if (free_call_ == kNoSlot) {
-    session.parked = true;
-    parked_.push_back(index);
-    return;
-  }
+  if (stopping_ || session.armed || session.parked || session.ended) return;
+  if (!MayReceive(session)) return Park(index);
   session.armed = true;
   ring_->Poll(session.listener.get(), POLLIN, Token::Slot(TokenKind::kListener, index, sessions_[index].generation));
+}
+
+void Shard::Park(uint32_t index) {
+  sessions_[index].session->parked = true;
+  parked_.push_back(index);
+}
+
+// Nobody takes more than half of what the others leave, so that there is always something left for one more session and one
+// more user; what waits, waits in the kernel.
+bool Shard::MayReceive(const Session& session) const noexcept {
+  const auto half_of_the_rest = [&](uint32_t own) { return (options_.max_calls - (in_flight_ - own)) / 2; };
+  const auto of_uid = std::ranges::find(uids_, session.facts.uid, &UidLoad::uid);
+  const uint32_t uid_load = of_uid == uids_.end() ? 0 : of_uid->in_flight;
+  return session.in_flight < kMaxCallsPerSession && session.in_flight < half_of_the_rest(session.in_flight) &&
+         uid_load < half_of_the_rest(uid_load);
+}
+
+uint32_t& Shard::InFlightOf(uint32_t uid) noexcept {
+  const auto at = std::ranges::find(uids_, uid, &UidLoad::uid);
+  OARLOCK_CHECK(at != uids_.end());
+  return at->in_flight;
 }
 
 void Shard::OnListener(uint32_t index, int events) {
@@ -212,8 +240,11 @@ void Shard::OnListener(uint32_t index, int events) {
   // One RECV per completion, and none with a poll armed: it would block the shard.
   if (stopping_) return;
   if ((events & POLLIN) != 0) {
+    // Other sessions may have taken the slots since the poll was armed; the call stays announced.
+    if (!MayReceive(session)) return Park(index);
     Receive(index);
-    return Arm(index);
+    if (sessions_[index].session != nullptr) Arm(index);
+    return;
   }
   EndSession(index);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -9,8 +8,10 @@
 
 #include "audit/record.h"
 #include "notif/ring.h"
+#include "supervisor/beat.h"
 #include "supervisor/session.h"
 #include "supervisor/token.h"
+#include "supervisor/watchdog.h"
 
 namespace oarlock::supervisor {
 
@@ -25,6 +26,8 @@ class Shard {
     uint32_t max_records = kMaxRecordsPerShard;
     int writer_ring = -1;     // where records go
     int admission_ring = -1;  // where kSessionEnded goes
+    int closer_ring = -1;     // where descriptors go whose close may run long
+    Watchdog* watchdog = nullptr;  // outlives the shard; null: none
   };
 
   // Starts the thread and waits until its ring stands.
@@ -48,6 +51,9 @@ class Shard {
   // sessions (shard.cc)
   void Admit(NewSession* admitted);
   void Arm(uint32_t index);
+  void Park(uint32_t index);
+  [[nodiscard]] bool MayReceive(const Session& session) const noexcept;
+  [[nodiscard]] uint32_t& InFlightOf(uint32_t uid) noexcept;
   void OnListener(uint32_t index, int events);
   void MaybeRemove(uint32_t index);
   void EndSession(uint32_t index);
@@ -87,6 +93,7 @@ class Shard {
   void Answer(uint32_t at, int error);          // error <= 0
   void AnswerContinue(uint32_t at);
   void Release(uint32_t at);
+  void ClosePinned(Call& call);
   [[nodiscard]] uint32_t TakeCall() noexcept;
   [[nodiscard]] audit::Record* TakeRecord() noexcept;
   void GiveRecord(audit::Record* record);
@@ -111,7 +118,14 @@ class Shard {
   };
   std::vector<Begun> begun_;         // calls whose attempt goes with the next submission
   std::vector<Begun> settling_;      // ... and went with the last
-  std::deque<uint32_t> parked_;      // sessions that want a poll
+  std::vector<uint32_t> parked_;     // sessions that want a poll and may not have one now
+  std::vector<uint32_t> unparking_;
+  struct UidLoad {
+    uint32_t uid, in_flight;
+  };
+  std::vector<UidLoad> uids_;        // grows at admission only
+  uint32_t in_flight_ = 0;           // calls in use
+  Beat beat_;
   uint32_t live_sessions_ = 0;
   uint32_t workers_ = 0;             // what the ring's worker limit stands at
   bool stopping_ = false;

@@ -121,10 +121,23 @@ void Shard::OnRecorded(uint32_t at, int result) {
   GiveRecord(record);
 }
 
+// Ours may be the last close of whatever the module put there. The watchdog ends one that sleeps; one that may run long goes to
+// the closer: no socket (a FUSE file), or a unix socket whose queue the module could fill (E-67, E-209).
+void Shard::ClosePinned(Call& call) {
+  if (!call.fd.valid()) return;
+  if (call.close_elsewhere && options_.closer_ring >= 0) {
+    ring_->Post(options_.closer_ring, Token::Make(TokenKind::kClose, static_cast<uint64_t>(call.fd.Release())), 0);
+    return;
+  }
+  beat_.Enter(Beat::Step::kClose);
+  call.fd.Reset();
+  beat_.Leave();
+}
+
 void Shard::Answer(uint32_t at, int error) {
   Call& call = calls_[at];
   // Closed before the answer: 6 us cheaper than after, when the caller runs again on the same socket.
-  call.fd.Reset();
+  ClosePinned(call);
   // -ENOENT: the caller has gone, a normal end.
   (void)kernel::Reply(sessions_[call.session].session->listener.get(), call.id, 0, error);
   Release(at);
@@ -141,7 +154,7 @@ void Shard::Release(uint32_t at) {
   OARLOCK_CHECK(call.state != Call::State::kFree && call.record == nullptr && !call.attempt.busy());
   Unpend(at);
   const uint32_t session_index = call.session;
-  call.fd.Reset();
+  ClosePinned(call);
   call.status.Reset();
   call.state = Call::State::kFree;
   ++call.generation;  // completions that are still on their way find nobody
@@ -149,6 +162,8 @@ void Shard::Release(uint32_t at) {
   free_call_ = at;
   Session& session = *sessions_[session_index].session;
   --session.in_flight;
+  --in_flight_;
+  --InFlightOf(session.facts.uid);
   if (session.ended) MaybeRemove(session_index);
   else Arm(session_index);
 }

@@ -34,8 +34,15 @@ int LowInt(uint64_t argument) noexcept { return static_cast<int>(static_cast<uin
 void Shard::Receive(uint32_t index) {
   Session& session = *sessions_[index].session;
   abi::SeccompNotif notification;
+  beat_.Enter(Beat::Step::kReceive);
+  const int result = kernel::Receive(session.listener.get(), &notification);
+  beat_.Leave();
+  if (result == -EINTR && beat_.TakeInterruption() == Beat::Step::kReceive) {
+    // Somebody else receives from this listener: whoever admitted it kept a copy. That is no session of ours.
+    return EndSession(index);
+  }
   // -ENOENT: the caller was killed or interrupted between the wake-up and now. Nothing was received.
-  if (kernel::Receive(session.listener.get(), &notification) != 0) return;
+  if (result != 0) return;
   const uint32_t at = TakeCall();
   Call& call = calls_[at];
   call.state = Call::State::kStarting;
@@ -47,6 +54,8 @@ void Shard::Receive(uint32_t index) {
   call.ready_ns = turn_ns_;
   call.received_ns = kernel::MonotonicNs();
   ++session.in_flight;
+  ++in_flight_;
+  ++InFlightOf(session.facts.uid);
   ++session.calls;
   Handle(at);
 }
@@ -92,7 +101,9 @@ Refusal Shard::ReadAddress(uint32_t at, uint64_t pointer, int32_t size) {
   call.address.size = 0;
   if (size < 0 || size > static_cast<int32_t>(proxyport::Address::kMaxSize)) return Refusal::kAddressInvalid;
   if (size == 0) return Refusal::kAddressInvalid;
+  beat_.Enter(Beat::Step::kRead);
   const int result = kernel::ReadCaller(call.tid, pointer, call.address.bytes, static_cast<size_t>(size));
+  beat_.Leave();
   if (result == -EFAULT) return Refusal::kAddressFault;
   if (result != 0) return Refusal::kAddressUnreadable;
   call.address.size = static_cast<uint32_t>(size);
@@ -105,6 +116,7 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
   Call& call = calls_[at];
   Session& session = *sessions_[call.session].session;
   int pinned = -ESRCH;
+  beat_.Enter(Beat::Step::kPin);
   for (int attempt = 0; attempt < 2 && pinned == -ESRCH; ++attempt) {
     const int pidfd = session.tasks.Open(call.tid);
     if (IsShortage(pidfd)) {
@@ -115,6 +127,7 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
       if (pinned == -ESRCH) session.tasks.Drop(call.tid);
     }
   }
+  beat_.Leave();
   // Only now is it sure that thread and memory were the caller's.
   if (kernel::IdValid(session.listener.get(), call.id) != 0) {
     if (pinned >= 0) kernel::Close(pinned);
@@ -143,6 +156,7 @@ void Shard::FetchFacts(Call& call) {
   fetch(SO_DOMAIN, call.socket.domain);
   fetch(SO_TYPE, call.socket.type);
   fetch(SO_PROTOCOL, call.socket.protocol);
+  call.close_elsewhere = call.socket.domain != AF_INET && call.socket.domain != AF_INET6;
 }
 
 void Shard::HandleConnect(uint32_t at) {
@@ -164,15 +178,18 @@ void Shard::HandleConnect(uint32_t at) {
     // The kernel looks at the descriptor before the address.
     int domain = 0;
     const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);
-    if (not_socket == -ENOTSOCK || not_socket == -EBADF) return Answer(at, not_socket);
     FetchFacts(call);
+    if (not_socket == -ENOTSOCK || not_socket == -EBADF) return Answer(at, not_socket);
     return Refuse(at, decision.refusal);
   }
   call.target = decision.target;
   if (call.target->kind == proxyport::Target::Kind::kTcp) {
     int protocol = 0;
     const int result = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_PROTOCOL, &protocol);
-    if (result == -ENOTSOCK || result == -EBADF) return Answer(at, result);
+    if (result == -ENOTSOCK || result == -EBADF) {
+      call.close_elsewhere = true;
+      return Answer(at, result);
+    }
     if (result == 0) call.socket.protocol = protocol;
     if (session.gate.needs_netns_cookie()) {
       uint64_t cookie = 0;
@@ -284,6 +301,7 @@ void Shard::HandleSetSockOpt(uint32_t at) {
     if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
     return;
   }
+  FetchFacts(call);
   if (read == -EINVAL || read == -EFAULT) {
     int domain = 0;
     const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/supervisor.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -36,6 +37,10 @@ void Inheritance::Restore() const noexcept {
 }
 
 Result<Inheritance> PrepareProcess() {
+  // Before anything is opened: a file of ours that becomes descriptor 2 would be written over by messages.
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd)  // NOLINT(android-cloexec-open): as a standard descriptor is
+      return OARLOCK_FAIL("open", errno, "/dev/null for descriptor %d", fd);
   Inheritance before;
   (void)::sigemptyset(&before.ignored);
   // Blocked in every thread that is made from here on; who wants one reads it from a signalfd.
@@ -70,14 +75,17 @@ Result<Inheritance> PrepareProcess() {
 
 Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options) {
   std::unique_ptr<Supervisor> self(new Supervisor);
-  self->closer_ = OARLOCK_TRY(Closer::Start());
+  self->watchdog_ = OARLOCK_TRY(Watchdog::Start());
+  self->closer_ = OARLOCK_TRY(Closer::Start(self->watchdog_));
   self->reactor_ = std::make_unique<Reactor>(OARLOCK_TRY(Ring::Make({})));
   self->writer_ = OARLOCK_TRY(audit::Writer::Start(options.log));
   for (unsigned i = 0; i < options.shards; ++i) {
     self->shards_.push_back(OARLOCK_TRY(Shard::Start({.max_calls = options.calls_per_shard,
                                                        .max_records = options.records_per_shard,
                                                        .writer_ring = self->writer_->ring_fd(),
-                                                       .admission_ring = self->reactor_->ring_fd()})));
+                                                       .admission_ring = self->reactor_->ring_fd(),
+                                                       .closer_ring = self->closer_->ring_fd(),
+                                                       .watchdog = self->watchdog_.get()})));
     options.admission.shards.push_back(self->shards_.back().get());
   }
   options.admission.writer_ring = self->writer_->ring_fd();

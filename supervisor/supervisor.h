@@ -42,6 +42,7 @@ class Supervisor {
 
   audit::Record start_record_, stop_record_;  // the writer's until it has stopped
   // Torn down from the last to the first. The writer acknowledges into the reactor's ring, so it goes before that.
+  std::shared_ptr<Watchdog> watchdog_;
   std::unique_ptr<Closer> closer_;
   std::unique_ptr<Reactor> reactor_;
   std::unique_ptr<audit::Writer> writer_;

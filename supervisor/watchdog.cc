@@ -43,11 +43,11 @@ void Watchdog::UnblockSignal() noexcept {
   (void)::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-Result<std::unique_ptr<Watchdog>> Watchdog::Start() {
+Result<std::shared_ptr<Watchdog>> Watchdog::Start() {
   struct sigaction action {};
   action.sa_handler = [](int) {};  // no SA_RESTART: the call that sleeps has to come back
   if (::sigaction(Signal(), &action, nullptr) != 0) return OARLOCK_FAIL("sigaction", errno);
-  std::unique_ptr<Watchdog> watchdog(new Watchdog);
+  std::shared_ptr<Watchdog> watchdog(new Watchdog);
   watchdog->thread_ = std::jthread([self = watchdog.get()] { self->Run(); });
   return watchdog;
 }
@@ -97,9 +97,10 @@ void Watchdog::Look() {
     const bool same = now == watched.last;
     watched.last = now;
     moved |= !same || now.step() != Beat::Step::kNone;
-    if (!same || now.step() != Beat::Step::kClose || !IsAsleep(watched.beat->tid())) continue;
+    const bool endable = now.step() == Beat::Step::kClose || now.step() == Beat::Step::kReceive;
+    if (!same || !endable || !IsAsleep(watched.beat->tid())) continue;
     // It may have gone on since the look; then the signal makes some other call return early, and those are repeated.
-    watched.beat->NoteInterruption();
+    watched.beat->NoteInterruption(now.step());
     (void)::syscall(SYS_tgkill, ::getpid(), watched.beat->tid(), Signal());
   }
   quiet_ = moved ? 0 : quiet_ + 1;

@@ -12,15 +12,16 @@
 
 namespace oarlock::supervisor {
 
-// Looks at every watched thread's beat each 5 ms and signals one that it sees *asleep* in the same close at two looks: the
-// last close of a lingering socket waits as long as its owner chose (E-66), and a signal ends the wait at once. Parked while
-// nothing moves; shares no lock with a watched thread.
+// Looks at every watched thread's beat each 5 ms and signals one that it sees *asleep* in the same close or RECV at two looks:
+// the last close of a lingering socket waits as long as its owner chose (E-66), and RECV waits for ever where whoever admitted
+// the session kept a copy of the listener and receives too. A signal ends either at once. Parked while nothing moves; shares
+// no lock with a watched thread.
 class Watchdog {
  public:
   // The signal that watched threads leave unblocked. Its handler does nothing.
   [[nodiscard]] static int Signal() noexcept;
   // Installs the handler and starts the thread. Before any watched thread, which inherits the disposition.
-  [[nodiscard]] static Result<std::unique_ptr<Watchdog>> Start();
+  [[nodiscard]] static Result<std::shared_ptr<Watchdog>> Start();
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -71,12 +71,16 @@ std::string HomeOf(uint32_t uid) {
   return {};
 }
 
-Status MakeDirectory(const std::string& path, unsigned mode) {
+Status MakeDirectory(const std::string& path, unsigned mode, int gid) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
     const std::string parent = path.substr(0, at);
     if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return OARLOCK_FAIL("mkdir", errno, "%s", parent.c_str());
   }
-  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return OARLOCK_FAIL("mkdir", errno, "%s", path.c_str());
+  const bool made = ::mkdir(path.c_str(), mode) == 0;
+  if (!made && errno != EEXIST) return OARLOCK_FAIL("mkdir", errno, "%s", path.c_str());
+  // Whatever the umask; one that was there keeps its owner's choice.
+  if (made && (::chmod(path.c_str(), mode) != 0 || (gid >= 0 && ::chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(gid)) != 0)))
+    return OARLOCK_FAIL("chmod", errno, "%s", path.c_str());
   const UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return OARLOCK_FAIL("open", errno, "%s", path.c_str());

@@ -30,9 +30,9 @@ struct Places {
 // The home directory of `uid` by /etc/passwd itself: a static program cannot use NSS. Empty where it has no entry.
 [[nodiscard]] std::string HomeOf(uint32_t uid);
 
-// Makes a directory and its missing parents with `mode`. The last one must end up a directory of ours that nobody else may
-// write to.
-[[nodiscard]] Status MakeDirectory(const std::string& path, unsigned mode);
+// Makes a directory with `mode`, and with group `gid` where that is not -1, and its missing parents. It must end up a directory
+// of ours, or root's, that nobody else may write to.
+[[nodiscard]] Status MakeDirectory(const std::string& path, unsigned mode, int gid = -1);
 
 // The directory that the running program's executable lies in, without a trailing slash.
 [[nodiscard]] Result<std::string> OwnDirectory();

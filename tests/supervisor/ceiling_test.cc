@@ -145,13 +145,13 @@ class CeilingCheck : public ::testing::Test {
     grant_.broker_name = grant_.broker_resolved = allowed_ + "/broker.sock";
   }
   void Refuses(const char* part) {
-    const auto status = ceiling_.Check(grant_, uid_);
+    const auto status = ceiling_.Apply(grant_, uid_);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, EPERM);
     EXPECT_NE(std::string(status.error().detail).find(part), std::string::npos) << status.error().detail;
   }
   void Passes() {
-    const auto status = ceiling_.Check(grant_, uid_);
+    const auto status = ceiling_.Apply(grant_, uid_);
     EXPECT_TRUE(status) << status.error().detail;
   }
   TemporaryDirectory directory_;
@@ -190,7 +190,7 @@ TEST_F(CeilingCheck, HoldsTheNetMode) {
     for (const NetMode asked : kModes) {
       ceiling_.net = most;
       grant_.net = asked;
-      EXPECT_EQ(ceiling_.Check(grant_, uid_).has_value(), asked <= most)
+      EXPECT_EQ(ceiling_.Apply(grant_, uid_).has_value(), asked <= most)
           << Name(asked) << " under " << Name(most);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "child/resolve.h"
+#include "notif/base/resolve.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "tests/support/temporary.h"
 
-namespace oarlock::child {
+namespace oarlock {
 namespace {
 
 using test::TemporaryDirectory;
@@ -217,4 +217,4 @@ TEST(IsAtOrBelow, ComparesWholeNames) {
 }
 
 }  // namespace
-}  // namespace oarlock::child
+}  // namespace oarlock

@@ -7,7 +7,7 @@
 #include "notif/base/result.h"
 #include "notif/base/unique_fd.h"
 
-namespace oarlock::child {
+namespace oarlock {
 
 // A path followed to its end, with the places where a symbolic link was met on the way.
 struct ResolvedPath {
@@ -23,4 +23,4 @@ struct ResolvedPath {
 // `path` is `directory` or lies below it; both canonical.
 [[nodiscard]] bool IsAtOrBelow(const std::string& path, const std::string& directory);
 
-}  // namespace oarlock::child
+}  // namespace oarlock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "child/resolve.h"
+#include "notif/base/resolve.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <deque>
 
-namespace oarlock::child {
+namespace oarlock {
 namespace {
 
 constexpr int kMaxLinks = 40;  // as the kernel (MAXSYMLINKS)
@@ -34,6 +34,8 @@ Result<ResolvedPath> ResolvePath(const std::string& path) {
   std::deque<std::string> parts;
   PushFront(parts, path);
   int links = 0;
+  // A slash at the end asks for a directory.
+  bool wants_directory = path.ends_with('/');
   while (!parts.empty()) {
     const std::string part = parts.front();
     parts.pop_front();
@@ -54,10 +56,11 @@ Result<ResolvedPath> ResolvePath(const std::string& path) {
       const std::string text(target, static_cast<size_t>(size));
       resolved.link_directories.push_back(at.empty() ? "/" : at);
       if (text.starts_with('/')) at.clear();
+      if (parts.empty()) wants_directory |= text.ends_with('/');
       PushFront(parts, text);
       continue;
     }
-    if (!parts.empty() && !S_ISDIR(status.st_mode)) return OARLOCK_FAIL("lstat", ENOTDIR, "'%s'", next.c_str());
+    if ((!parts.empty() || wants_directory) && !S_ISDIR(status.st_mode)) return OARLOCK_FAIL("lstat", ENOTDIR, "'%s'", next.c_str());
     at = next;
   }
   resolved.canonical = at.empty() ? "/" : at;
@@ -78,4 +81,4 @@ bool IsAtOrBelow(const std::string& path, const std::string& directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-}  // namespace oarlock::child
+}  // namespace oarlock
