@@ -193,38 +193,20 @@ Checked<LoopProof> LoopProof::Make() {
   return proof;
 }
 
-namespace {
-
-// The call itself, in a process of its own that shares our memory: once the supervisor has received it, only SIGKILL ends it.
-struct ProofCall {
-  pid_t parent;
-  int socket;
-  const std::array<uint8_t, wire::kProbeBytes>* probe;
-  int error;
-};
-int MakeProofCall(void* argument) {
-  auto* call = static_cast<ProofCall*>(argument);
-  if (::getpid() == call->parent) {
-    // A filter around us made clone return 0 without a child: we are the launcher itself, on a strange stack.
-    constexpr std::string_view kText = "sandbox launch: K_NOTIFY : clone had no effect: something filters us\n";
-    (void)!::write(STDERR_FILENO, kText.data(), kText.size());
-    ::_exit(70);
-  }
-  const long result = ::syscall(SYS_connect, call->socket, call->probe->data(), call->probe->size());
-  call->error = result == 0 ? 0 : errno;
-  ::syscall(SYS_exit, 0);
-  return 0;
-}
-
-}  // namespace
-
 Step LoopProof::Prove() {
-  alignas(16) static char stack[16 * 1024];
-  ProofCall call{::getpid(), socket_.get(), &probe_, -1};
+  const pid_t self = ::getpid();
   int pidfd = -1;
-  // No exit signal: the module must not find a SIGCHLD of a child that it did not make.
-  const pid_t pid = ::clone(MakeProofCall, stack + sizeof(stack), CLONE_VM | CLONE_PIDFD, &call, &pidfd);
+  // In a process of its own: once the supervisor has received the call, only SIGKILL ends it. A raw clone, for fork() asks for an
+  // exit signal, and the module must not find a SIGCHLD of a child that it did not make. Its first three arguments are the same
+  // on every architecture that we know.
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, CLONE_PIDFD, nullptr, &pidfd, nullptr, nullptr));
   if (pid < 0) return Stop(Code::kNotify, "", std::string("clone: ") + ErrnoName(errno));
+  if (pid == 0) {
+    // A filter around us can make clone return 0 without a child: then this is no child.
+    if (::getpid() == self) return Stop(Code::kNotify, "", "clone had no effect: something filters us");
+    const long result = ::syscall(SYS_connect, socket_.get(), probe_.data(), probe_.size());
+    ::_exit(result == 0 ? 0 : errno);
+  }
   const UniqueFd ended(pidfd);
   pollfd ready{ended.get(), POLLIN, 0};
   const int64_t deadline = NowMs() + wire::kProofTimeoutMs;
@@ -234,12 +216,14 @@ Step LoopProof::Prove() {
     polled = ::poll(&ready, 1, static_cast<int>(left));
   } while (polled < 0 && errno == EINTR);
   if (polled <= 0) (void)::kill(pid, SIGKILL);
-  while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) continue;
+  int status = 0;
+  while (::waitpid(pid, &status, __WALL) < 0 && errno == EINTR) continue;
   if (polled <= 0)
     return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 1 s: it cannot receive or answer notifications "
                                    "(a container's security profile may forbid it)");
-  if (call.error == ENOANO) return {};
-  return Stop(Code::kNotify, "", std::string("the proof call gave ") + (call.error == 0 ? "success" : ErrnoName(call.error)) +
+  const int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  if (error == ENOANO) return {};
+  return Stop(Code::kNotify, "", std::string("the proof call gave ") + (error == 0 ? "success" : ErrnoName(error)) +
                                      " and not the supervisor's answer: something filters us or it");
 }
 

@@ -14,7 +14,7 @@ constexpr int kMaxDepth = 20;
 Json ParseStrictJson(std::string_view text, std::string* problem) {
   // The library takes a NUL for the end of the text.
   if (text.find('\0') != std::string_view::npos) {
-    *problem = "holds a NUL byte";
+    *problem = "not valid JSON: it holds a NUL byte";
     return {};
   }
   std::vector<std::set<std::string>> seen;

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "audit/writer.h"
-#include "notif/abi/process.h"
 #include "notif/base/resolve.h"
 #include "notif/base/text.h"
 #include "notif/kernel.h"
@@ -135,9 +134,6 @@ void Admission::Start(std::unique_ptr<Connection> owned) {
     connection.timer = 0;
     Refuse(connection, "the message did not come within 5 s");
   });
-  // From here on its descriptors may come; those of strangers never arrive (6.16).
-  const int rights = 1;
-  (void)::setsockopt(connection.socket.get(), SOL_SOCKET, abi::kSoPassRights, &rights, sizeof(rights));
   Await(connection);
 }
 

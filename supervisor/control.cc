@@ -65,10 +65,6 @@ Result<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode, in
   // Accepted sockets inherit it: every message then shows who really sent it, from the first on.
   const int on = 1;
   (void)::setsockopt(listening.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-  // So do they this: no descriptor comes before it is known whose. One whose close lingers must not even arrive (6.16; below,
-  // the closer takes it).
-  const int off = 0;
-  (void)::setsockopt(listening.get(), SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
   const mode_t before = ::umask(0777 & ~mode);
   const int bound = ::bind(listening.get(), generic, sizeof(address));
   const int error = errno;
@@ -84,6 +80,10 @@ Result<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode, in
 void Control::Listen(UniqueFd listening) {
   listening_ = std::move(listening);
   const int fd = listening_.get();
+  // Accepted sockets inherit it. No request carries a descriptor; one whose close lingers must not even arrive (6.16; below, the
+  // closer takes it).
+  const int off = 0;
+  (void)::setsockopt(fd, SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
   reactor_.OnReady(fd, POLLIN, [this, fd](int) { Accept(fd); });
 }
 
@@ -91,8 +91,7 @@ void Control::Accept(int listening) {
   for (int i = 0; i < 8; ++i) {
     UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) break;
-    const int off = 0, fd = socket.get();
-    (void)::setsockopt(fd, SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
+    const int fd = socket.get();
     const bool crowded = peers_.size() >= kMaxPeers;
     peers_[fd].socket = std::move(socket);
     if (crowded) {

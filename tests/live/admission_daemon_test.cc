@@ -41,7 +41,7 @@ class DaemonTest : public ::testing::Test {
     ProcessOptions options = Options(more);
     options.before_exec = before_exec;
     Process daemon(options);
-    ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(control()) || !daemon.Running(); }));
+    (void)daemon.WaitFor("ready:");  // returns also when it has ended
     ASSERT_TRUE(daemon.Running()) << daemon.Wait().err;
     Launches();
     struct stat status{};
@@ -445,7 +445,7 @@ TEST_F(DaemonTest, AHardDescriptorLimitIsAClearRefusal) {
       (void)::setrlimit(RLIMIT_NOFILE, &files);
     };
     Process daemon(options);
-    ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(control()) || !daemon.Running(); }));
+    (void)daemon.WaitFor("ready:");  // returns also when it has ended
     if (!daemon.Running()) {
       const Outcome outcome = daemon.Wait();
       // 127: not even its libraries could be opened.
