@@ -2,10 +2,11 @@
 // oarlock-floor: the least that a supervisor can do which connects for its callers. One thread, blocking; per connect exactly
 // RECV, process_vm_readv, pidfd_getfd on a cached pidfd, ID_VALID, one getsockopt, connect of its own address, SEND, close.
 // No policy, no log, no signals, no second caller: a yardstick, not a sandbox.
-//   oarlock-floor PORT -- PROGRAM ARGS...     under the floor
-//   oarlock-floor static -- PROGRAM ARGS...   under a static filter of the same form that notifies nothing
+//   oarlock-floor PORT|/SOCKET -- PROGRAM ARGS...   under the floor, which connects to 127.0.0.1:PORT or to the unix socket
+//   oarlock-floor static -- PROGRAM ARGS...         under a static filter of the same form that notifies nothing
+//   oarlock-floor wall -- PROGRAM ARGS...           under that and one Landlock rule, which allows everything
 #include <arpa/inet.h>
-#include <linux/audit.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -13,21 +14,28 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "notif/abi/landlock.h"
 #include "notif/abi/process.h"
 #include "notif/abi/seccomp.h"
 
 using namespace oarlock::abi;  // NOLINT(google-build-using-namespace)
 
 namespace {
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
 
 int Install(bool notify, unsigned long flags) {
   const uint32_t hit = notify ? kRetUserNotif : kRetAllow;
@@ -39,45 +47,39 @@ int Install(bool notify, unsigned long flags) {
   return static_cast<int>(syscall(SYS_seccomp, kSeccompSetModeFilter, flags, &filter));
 }
 
-int Receive(int socket) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  if (recvmsg(socket, &message, 0) != 1) return -1;
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-  return fd;
+// Every right of the first Landlock is asked about, and one rule on the root directory grants them all.
+int BuildWall() {
+  LandlockRulesetAttr attribute{};
+  attribute.handled_access_fs = kFsMakeSym | (kFsMakeSym - 1);
+  const int rules = static_cast<int>(syscall(kSysLandlockCreateRuleset, &attribute, sizeof(attribute.handled_access_fs), 0));
+  LandlockPathBeneathAttr all{};
+  all.allowed_access = attribute.handled_access_fs;
+  all.parent_fd = open("/", O_PATH | O_CLOEXEC);
+  if (syscall(kSysLandlockAddRule, rules, kLandlockRulePathBeneath, &all, 0) != 0) return -1;
+  (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return static_cast<int>(syscall(kSysLandlockRestrictSelf, rules, 0));
 }
 
-void Hand(int socket, int fd) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(fd));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  (void)sendmsg(socket, &message, 0);
-  close(fd);
+Address Parse(const char* text) {
+  Address own;
+  if (text[0] == '/') {
+    auto* name = reinterpret_cast<sockaddr_un*>(&own.bytes);
+    name->sun_family = AF_UNIX;
+    std::strncpy(name->sun_path, text, sizeof(name->sun_path) - 1);
+    own.size = sizeof(*name);
+  } else {
+    auto* name = reinterpret_cast<sockaddr_in*>(&own.bytes);
+    name->sin_family = AF_INET;
+    name->sin_port = htons(static_cast<uint16_t>(std::strtol(text, nullptr, 10)));
+    name->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.size = sizeof(*name);
+  }
+  return own;
 }
 
 // Until the child has ended; its status.
-int Serve(int listener, uint16_t port, pid_t child) {
-  sockaddr_in own{};
-  own.sin_family = AF_INET;
-  own.sin_port = htons(port);
-  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+int Serve(int listener, const Address& own, pid_t child) {
+  const int wanted = own.bytes.ss_family == AF_INET ? int{IPPROTO_TCP} : 0;
   pid_t cached = 0;
   int pidfd = -1;
   for (;;) {
@@ -94,10 +96,10 @@ int Serve(int listener, uint16_t port, pid_t child) {
       continue;
     }
     const auto tid = static_cast<pid_t>(call.pid);
-    sockaddr_in asked{};
-    iovec local{&asked, sizeof(asked)};
-    iovec remote{reinterpret_cast<void*>(call.data.args[1]), sizeof(asked)};
-    const bool read = process_vm_readv(tid, &local, 1, &remote, 1, 0) == sizeof(asked);
+    Address asked;
+    iovec local{&asked.bytes, std::min<size_t>(call.data.args[2], own.size)};
+    iovec remote{reinterpret_cast<void*>(call.data.args[1]), local.iov_len};
+    const bool read = process_vm_readv(tid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(own.size);
     if (tid != cached) {
       close(pidfd);
       pidfd = static_cast<int>(syscall(kSysPidfdOpen, tid, kPidfdThread));
@@ -107,9 +109,9 @@ int Serve(int listener, uint16_t port, pid_t child) {
     const bool valid = ioctl(listener, kIoctlNotifIdValid, &call.id) == 0;
     int protocol = 0;
     socklen_t size = sizeof(protocol);
-    const bool tcp = getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
-    const bool granted = read && valid && tcp && asked.sin_port == own.sin_port && asked.sin_addr.s_addr == own.sin_addr.s_addr;
-    answer.error = !granted ? -EACCES : connect(fd, reinterpret_cast<sockaddr*>(&own), sizeof(own)) == 0 ? 0 : -errno;
+    const bool fits = getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == wanted;
+    const bool granted = read && valid && fits && std::memcmp(&asked.bytes, &own.bytes, own.size) == 0;
+    answer.error = !granted ? -EACCES : connect(fd, reinterpret_cast<const sockaddr*>(&own.bytes), own.size) == 0 ? 0 : -errno;
     (void)ioctl(listener, kIoctlNotifSend, &answer);
     close(fd);
   }
@@ -119,8 +121,9 @@ int Serve(int listener, uint16_t port, pid_t child) {
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  if (std::strcmp(argv[1], "static") == 0) {
-    if (Install(false, 0) != 0) return 1;
+  const bool wall = std::strcmp(argv[1], "wall") == 0;
+  if (wall || std::strcmp(argv[1], "static") == 0) {
+    if ((wall && BuildWall() != 0) || Install(false, 0) != 0) return 1;
     execv(argv[3], argv + 3);
     return 1;
   }
@@ -128,11 +131,18 @@ int main(int argc, char** argv) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return 1;
   const pid_t pid = fork();
   if (pid == 0) {
-    Hand(pair[1], Install(true, kSeccompFlagNewListener | kSeccompFlagWaitKillableRecv));
+    // Its number suffices: the parent takes the descriptor by it. exec closes ours, for it is close-on-exec.
+    const int listener = Install(true, kSeccompFlagNewListener | kSeccompFlagWaitKillableRecv);
+    char taken = 0;
+    if (write(pair[1], &listener, sizeof(listener)) != sizeof(listener) || read(pair[1], &taken, 1) != 1) _exit(1);
     execv(argv[3], argv + 3);
     _exit(1);
   }
-  const int listener = Receive(pair[0]);
+  int number = -1;
+  if (read(pair[0], &number, sizeof(number)) != sizeof(number)) return 1;
+  const int own = static_cast<int>(syscall(kSysPidfdOpen, pid, 0));
+  const int listener = static_cast<int>(syscall(kSysPidfdGetfd, own, number, 0));
   (void)ioctl(listener, kIoctlNotifSetFlags, kNotifFdSyncWakeUp);
-  return Serve(listener, static_cast<uint16_t>(std::strtol(argv[1], nullptr, 10)), pid);
+  if (write(pair[0], "", 1) != 1) return 1;
+  return Serve(listener, Parse(argv[1]), pid);
 }

@@ -121,14 +121,22 @@ Checked<std::string> Handover::ReadLine() {
     const int polled = ::poll(&ready, 1, static_cast<int>(left));
     if (polled < 0 && errno == EINTR) continue;
     if (polled <= 0) continue;
-    // Byte by byte up to the newline: what follows belongs to the next exchange.
-    char byte = 0;
-    const ssize_t got = ::recv(socket_.get(), &byte, 1, 0);
+    // Looked at first, then taken up to the newline: what follows belongs to the next exchange.
+    char bytes[256];
+    ssize_t got = ::recv(socket_.get(), bytes, std::min(sizeof(bytes), wire::kMaxAnswerBytes - line.size()), MSG_PEEK);
+    if (got > 0) {
+      const void* newline = std::memchr(bytes, '\n', static_cast<size_t>(got));
+      const size_t wanted = newline == nullptr ? static_cast<size_t>(got) : static_cast<size_t>(static_cast<const char*>(newline) - bytes) + 1;
+      got = ::recv(socket_.get(), bytes, wanted, 0);
+    }
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return NoSupervisor(std::string("reading the supervisor's answer: ") + ErrnoName(errno));
     if (got == 0) return NoSupervisor("the supervisor closed the connection without an answer");
-    if (byte == '\n') return line;
-    line += byte;
+    line.append(bytes, static_cast<size_t>(got));
+    if (line.back() == '\n') {
+      line.pop_back();
+      return line;
+    }
   }
   return NoSupervisor("the supervisor's answer is too long");
 }

@@ -70,9 +70,9 @@ Step TakeIdentity(const std::optional<policy::Identity>& run_as) {
   // The bounding set first, while CAP_SETPCAP is there: without it root's exec would take capabilities back.
   const bool may_bound = capabilities.HasEffective(CAP_SETPCAP);
   for (int capability = 0; may_bound && capability < kMaxCapabilities; ++capability) {
-    const int there = ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
-    if (there < 0) break;
-    if (there == 1 && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return Fail(Code::kCaps, "PR_CAPBSET_DROP", errno);
+    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+    if (errno == EINVAL) break;  // the kernel knows no more
+    return Fail(Code::kCaps, "PR_CAPBSET_DROP", errno);
   }
   if (may_bound && ::prctl(PR_SET_SECUREBITS, kSecureBits) != 0) return Fail(Code::kCaps, "PR_SET_SECUREBITS", errno);
   if (may_bound && ::prctl(PR_GET_SECUREBITS) != kSecureBits)

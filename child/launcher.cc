@@ -108,6 +108,7 @@ class Launcher {
   std::vector<std::string> module_environment_;
   UniqueFd confined_, exec_status_, report_;
   std::string place_;  // the supervisor; empty: a private one
+  Places places_;
   std::vector<int> kept_;
   Roots roots_;
   int landlock_abi_ = 0;
@@ -162,8 +163,9 @@ Step Launcher::Prepare() {
   std::ranges::sort(open);
   if (auto step = CloseOthers(open); !step) return step;
 
+  places_ = Places::ForSelf();
   RootsContext context;
-  context.places = Places::ForSelf();
+  context.places = places_;
   context.policy_directory = loaded_.file.directory_of;
   context.program = argv_[0];
   context.supervisor = place_;
@@ -222,8 +224,7 @@ Step Launcher::CheckRequired() {
 }
 
 Step Launcher::FindSupervisor() {
-  const Places places = Places::ForSelf();
-  auto handover = place_.empty() ? Handover::StartPrivate(places.log_directory, places.runtime) : Handover::Connect(place_);
+  auto handover = place_.empty() ? Handover::StartPrivate(places_.log_directory, places_.runtime) : Handover::Connect(place_);
   if (!handover) return std::unexpected(handover.error());
   handover_ = std::move(*handover);
   auto prepared = handover_->Prepare();

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "cli/audit_command.h"
+#include "cli/doctor_command.h"
 #include "cli/policy_command.h"
 #include "cli/run_command.h"
 #include "cli/status_command.h"
@@ -50,6 +51,16 @@ void AddSandbox(CLI::App& app, std::function<int()>& chosen) {
   // Happens in the static front; named here for --help.
   app.add_subcommand("sandbox-exec", "POLICY.json -- /abs/argv0 args...: confine this process and execute the module")
       ->callback([&chosen] { chosen = [] { return kUsage; }; });
+}
+
+void AddDoctor(CLI::App& app, std::function<int()>& chosen) {
+  CLI::App* verb = app.add_subcommand("doctor", "What this host cannot do, why, and the remedy, by trying it");
+  auto options = std::make_shared<DoctorOptions>();
+  verb->add_option("--profile", options->profile, "The profile that is asked about: module")->capture_default_str();
+  verb->add_flag("--json", options->json, "As JSON");
+  verb->footer("Exit code: 0 everything of the profile can be enforced, 1 something is unavailable.\n\n"
+               "Examples:\n  oarlock doctor\n  OARLOCK_SUPERVISOR=/run/oarlock/admit.sock oarlock doctor --json | jq .unavailable");
+  verb->callback([&chosen, options] { chosen = [options] { return Doctor(*options, std::cout, std::cerr); }; });
 }
 
 void AddPolicy(CLI::App& app, std::function<int()>& chosen) {
@@ -109,6 +120,7 @@ int main(int argc, char** argv, char** environment) {
   std::function<int()> chosen;
   AddRun(app, chosen, environment);
   AddSandbox(app, chosen);
+  AddDoctor(app, chosen);
   AddPolicy(app, chosen);
   AddAudit(app, chosen);
   try {

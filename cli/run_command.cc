@@ -156,12 +156,13 @@ bool KillDescendants(pid_t spare) {
 
 class Outer {
  public:
-  explicit Outer(bool keep_children) : keep_children_(keep_children) {}
+  Outer(bool keep_children, std::string runtime) : keep_children_(keep_children), runtime_(std::move(runtime)) {}
   int Wait(pid_t supervisor, UniqueFd outcome);
 
  private:
   void Forward(int signals, pid_t supervisor);
   bool keep_children_;
+  std::string runtime_;
 };
 
 void Outer::Forward(int signals, pid_t supervisor) {
@@ -195,6 +196,8 @@ int Outer::Wait(pid_t supervisor, UniqueFd outcome) {
     if (known) (void)KillDescendants(supervisor);
     if (ending && ++rounds > kLastWordsMs / kRoundMs) (void)::kill(supervisor, SIGKILL);
   }
+  // A killed one could not do it; nobody else has its pid as long as it has not been waited for.
+  if (!runtime_.empty()) (void)::unlink((runtime_ + "/private/" + std::to_string(supervisor) + ".sock").c_str());
   int status = 0;
   (void)::waitpid(supervisor, &status, 0);
   // Without a supervisor every call answers ENOSYS, and nothing of the sandbox may go on like that.
@@ -252,6 +255,8 @@ int Run(const RunCommand& command, char** environment) {
   argv.push_back(nullptr);
   const char* const clean[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", nullptr};
 
+  // By a pidfd the supervisor's end is seen, and by others it knows the module: without them this would wait for ever.
+  if (!UniqueFd(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), 0U))).valid()) return Fail(std::string("pidfd_open: ") + ErrnoName(errno) + " ('oarlock doctor' tells what to do)");
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return Fail(std::string("PR_SET_CHILD_SUBREAPER: ") + ErrnoName(errno));
   sigset_t all, before;
   (void)::sigfillset(&all);
@@ -266,7 +271,7 @@ int Run(const RunCommand& command, char** environment) {
     ::_exit(kOurs);
   }
   outcome_write.Reset();
-  return Outer(command.keep_children).Wait(pid, std::move(outcome));
+  return Outer(command.keep_children, places.runtime).Wait(pid, std::move(outcome));
 }
 
 }  // namespace oarlock::cli

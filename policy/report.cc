@@ -39,6 +39,10 @@ Capability Ipc(const Facts& facts, const Policy* policy) {
     return mediated;
   if (facts.landlock_abi < 6)
     return Unavailable("signals to processes outside need Landlock ABI 6 (Linux 6.12) to be refused");
+  // What the policy opens is no longer closed, however the kernel holds the rest.
+  if (policy != nullptr && policy->sysv_ipc) return Unavailable("the policy sets sysv_ipc");
+  if (policy != nullptr && policy->shm == Shm::kHost)
+    return Unavailable("the policy sets shm to host: all processes share /dev/shm");
   return Enforced();
 }
 

@@ -34,7 +34,7 @@ bool WasCancelled(int result) noexcept {
 
 }  // namespace
 
-void Attempt::Begin(Ring& ring, int fd, const Target& target, uint16_t personality, const Tokens& tokens) noexcept {
+void Attempt::Begin(Ring& ring, int fd, const Target& target, uint16_t personality, const Tokens& tokens, uint64_t deadline_ns) noexcept {
   OARLOCK_CHECK(phase_ == Phase::kIdle);
   const bool resumed = target_ != nullptr;
   fd_ = fd;
@@ -43,11 +43,12 @@ void Attempt::Begin(Ring& ring, int fd, const Target& target, uint16_t personali
   tokens_ = tokens;
   end_ = End::kNone;
   result_ = 0;
-  // A resumed attempt (a signal came and went) keeps its deadline and what it knows of the socket.
+  cancel_queued_ = false;  // if there was one, it has done its work
+  // A resumed attempt (a signal came and went, or it is in another ring now) keeps its deadline and what it knows of the socket.
   if (!resumed) {
     settled_ = nonblocking_ = again_ = self_connected_ = false;
     retries_ = misses_ = 0;
-    deadline_ns_ = 0;
+    deadline_ns_ = deadline_ns;
   }
   Submit(ring);
 }
@@ -69,7 +70,7 @@ void Attempt::Settle(Ring& ring, uint64_t now_ns) noexcept {
     return;
   }
   uint64_t timeout_ns = 0;
-  if (kernel::GetSocketTimeNs(fd_, SOL_SOCKET, SO_SNDTIMEO, &timeout_ns) == 0 && timeout_ns != 0)
+  if (deadline_ns_ == 0 && kernel::GetSocketTimeNs(fd_, SOL_SOCKET, SO_SNDTIMEO, &timeout_ns) == 0 && timeout_ns != 0)
     deadline_ns_ = now_ns + timeout_ns;
 }
 

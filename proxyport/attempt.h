@@ -24,8 +24,9 @@ class Attempt {
     uint64_t connect, poll, cancel;
   };
 
-  // Queues the connect. `fd` is borrowed until the attempt is no longer busy().
-  void Begin(Ring& ring, int fd, const Target& target, uint16_t personality, const Tokens& tokens) noexcept;
+  // Queues the connect. `fd` is borrowed until the attempt is no longer busy(). `deadline_ns`: when SO_SNDTIMEO ends the wait,
+  // where the caller has waited before; 0: it begins now.
+  void Begin(Ring& ring, int fd, const Target& target, uint16_t personality, const Tokens& tokens, uint64_t deadline_ns = 0) noexcept;
   // After the submission that carried Begin, where the completion has not come: looks at the socket's flags once and answers a
   // non-blocking TCP caller by cancelling. `now_ns` starts SO_SNDTIMEO.
   void Settle(Ring& ring, uint64_t now_ns) noexcept;
@@ -35,8 +36,8 @@ class Attempt {
   void OnPoll(Ring& ring) noexcept;
   void OnCancel(Ring& ring, int result) noexcept;
 
-  // Stops the attempt: the caller has gone, or a signal waits for it. The end comes with a later completion.
-  enum class Stop : uint8_t { kGone, kSignal };
+  // Stops the attempt: the caller has gone, a signal waits for it, or it is to go on in another ring. The end comes with a later completion.
+  enum class Stop : uint8_t { kGone, kSignal, kMove };
   void Cancel(Ring& ring, Stop stop) noexcept;
   // Now and then: ends the attempt if SO_SNDTIMEO has gone by, and repeats a cancellation that has not worked yet.
   void Tick(Ring& ring, uint64_t now_ns) noexcept;

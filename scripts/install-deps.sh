@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Oarlock needs. Does nothing, quickly, where they are all there.
-#   scripts/install-deps.sh [build|test|tidy]...   (default: build test)
+#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|bench]...   (default: build test)
 #   scripts/install-deps.sh --list [SET]...        prints the packages and stops
 set -euo pipefail
 
@@ -23,7 +23,14 @@ test_packages=(
   libgtest-dev libz3-dev
   curl wget git python3 tinyproxy-bin iproute2
 )
+# What tests/programs runs inside the sandbox; a test whose program is missing is skipped. The first set takes seconds and goes
+# into CI; the second is half a gigabyte and more, for the nightly run.
+programs_packages=(gcc libc6-dev make cmake perl sqlite3 rsync tar xz-utils bzip2 openssl python3-pip)
+programs_big_packages=(cargo default-jdk-headless)
+# A node from elsewhere brings its npm with it, and Debian's would not go beside it.
+command -v npm >/dev/null || programs_big_packages+=(nodejs npm)
 tidy_packages=(clang-19 clang-tidy-19)
+bench_packages=(libbenchmark-dev python3)
 
 list_only=false
 if [[ "${1:-}" == --list ]]; then
@@ -36,9 +43,12 @@ for set in "${@:-build test}"; do
     case "$name" in
       build) packages+=("${build_packages[@]}") ;;
       test) packages+=("${test_packages[@]}") ;;
+      programs) packages+=("${programs_packages[@]}") ;;
+      programs-big) packages+=("${programs_big_packages[@]}") ;;
       tidy) packages+=("${tidy_packages[@]}") ;;
+      bench) packages+=("${bench_packages[@]}") ;;
       *)
-        echo "install-deps: unknown set '$name' (build, test, tidy)" >&2
+        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, bench)" >&2
         exit 64
         ;;
     esac

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=build/nightly
 
-scripts/install-deps.sh build test tidy
+scripts/install-deps.sh build test programs programs-big tidy
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOARLOCK_TESTS=ON >/dev/null
 cmake --build "$build" -j "$(nproc)"
 ctest --test-dir "$build" -L nightly --output-on-failure --no-tests=error \

@@ -69,7 +69,7 @@ uint64_t OwnNetnsCookie() {
 }  // namespace
 
 Admission::Admission(Reactor& reactor, Options options)
-    : reactor_(reactor), options_(std::move(options)), load_(options_.shards.size(), 0) {}
+    : reactor_(reactor), options_(std::move(options)) {}
 
 Admission::~Admission() = default;
 
@@ -150,8 +150,8 @@ Status Admission::MayAsk(const ucred& peer, const ProcessFacts& process) const {
 }
 
 const SessionInfo* Admission::Find(pid_t pid) const {
-  for (size_t steps = 0; pid > 1 && steps < kMaxAncestors; ++steps) {
-    const auto process = ReadProcess(pid);
+  for (size_t steps = 0; !sessions_.empty() && pid > 1 && steps < kMaxAncestors; ++steps) {
+    const auto process = ReadLineage(pid);
     if (!process) return nullptr;
     for (const auto& [id, session] : sessions_)
       if (session.facts.pid == pid && session.start_ticks == process->start_ticks) return &session;
@@ -230,13 +230,22 @@ void Admission::Complete(Connection& connection) {
   auto examined = Examine(connection);
   if (!examined) return Refuse(connection, TextOf(examined.error()));
   reactor_.Forget(std::exchange(connection.timer, 0));
-  const size_t shard = LeastLoaded();
-  ++load_[shard];
   NewSession* session = examined->get();
-  session->shard = shard;
+  auto lane = LaneFor(*session, connection);
+  if (!lane) return Refuse(connection, "there is no thread for this session now; try again: " + lane.error().Message());
+  session->shard = *lane;
+  options_.lanes->Count(session->shard, 1);
   connection.session = session->facts.id.text();
   deciding_.emplace(session, std::pair(std::move(*examined), &connection));
-  reactor_.Post(options_.shards[shard]->ring_fd(), Token::Pointer(TokenKind::kAdmit, session), 0);
+  reactor_.Post(session->shard->ring_fd(), Token::Pointer(TokenKind::kAdmit, session), 0);
+}
+
+// Slow from the start: whom somebody else admitted, and whose files can make a thread hang for ever.
+Result<Shard*> Admission::LaneFor(const NewSession& session, const Connection& connection) {
+  if (!connection.node) return options_.lanes->LeastLoaded();
+  const bool stranger = session.admitted_by != 0 && session.admitted_by != ::geteuid();
+  if (!stranger && !HasSlowMount(session.facts.pid)) return options_.lanes->LeastLoaded();
+  return options_.lanes->Open(/*for_good=*/true);
 }
 
 Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
@@ -325,8 +334,59 @@ Status Admission::CheckGrant(const Connection& connection, Grant& grant, const P
   return {};
 }
 
-size_t Admission::LeastLoaded() const {
-  return static_cast<size_t>(std::ranges::min_element(load_) - load_.begin());
+// A session has left this shard.
+void Admission::Leave(Shard* shard) {
+  options_.lanes->Count(shard, -1);
+  if (settled_ || !Lanes::IsSlow(shard)) return;
+  reactor_.Post(shard->ring_fd(), Token::Make(TokenKind::kStop, 0), 0);
+  reactor_.Flush();
+  options_.lanes->Retire(shard);
+}
+
+// A session that has made its shard wait goes to a lane of its own; one that has been quiet there comes back.
+void Admission::OnMoved(std::unique_ptr<MovedSession> moved) {
+  const auto at = sessions_.find(moved->id.text());
+  if (moved->from != nullptr) Leave(std::exchange(moved->from, nullptr));
+  if (at != sessions_.end()) at->second.shard = nullptr;
+  if (at == sessions_.end() || settled_) {
+    // It was ended meanwhile. Without its listener the kernel answers whoever still waits.
+    for (Call& call : moved->calls) Close(std::move(call.fd));
+    return;
+  }
+  Result<Shard*> shard = moved->to_slow ? options_.lanes->Open(/*for_good=*/false) : options_.lanes->LeastLoaded();
+  if (!shard) {
+    // Its calls wait; nothing is refused for our shortage.
+    const auto held = std::make_shared<std::unique_ptr<MovedSession>>(std::move(moved));
+    reactor_.After(std::chrono::milliseconds(kMoveRetryMs), [this, held] { OnMoved(std::move(*held)); });
+    return;
+  }
+  moved->reply_ring = reactor_.ring_fd();
+  moved->refusal.clear();
+  options_.lanes->Count(*shard, 1);
+  MovedSession* raw = moved.get();
+  moving_.emplace(raw, std::pair(std::move(moved), *shard));
+  reactor_.Post((*shard)->ring_fd(), Token::Pointer(TokenKind::kAdopt, raw), 0);
+}
+
+void Admission::OnAdopted(MovedSession* raw) {
+  auto decided = moving_.extract(raw);
+  auto& [moved, shard] = decided.mapped();
+  const auto at = sessions_.find(moved->id.text());
+  if (!moved->refusal.empty()) {
+    Leave(shard);
+    const auto held = std::make_shared<std::unique_ptr<MovedSession>>(std::move(moved));
+    reactor_.After(std::chrono::milliseconds(kMoveRetryMs), [this, held] { OnMoved(std::move(*held)); });
+    return;
+  }
+  if (at == sessions_.end()) {
+    // Ended while it was on its way: what told its old shard found nobody there.
+    reactor_.Post(shard->ring_fd(), Token::Slot(TokenKind::kEndSession, moved->index, moved->generation), 0);
+    return;
+  }
+  SessionInfo& info = at->second;
+  info.shard = shard;
+  info.index = moved->index;
+  info.generation = moved->generation;
 }
 
 bool Admission::Handle(uint64_t token, int32_t value) {
@@ -337,14 +397,20 @@ bool Admission::Handle(uint64_t token, int32_t value) {
     case TokenKind::kSessionEnded: {
       const std::unique_ptr<EndedSession> ended(Token::PointerOf<EndedSession>(token));
       const auto at = sessions_.find(ended->id.text());
+      Leave(ended->shard);
       if (at == sessions_.end()) return true;  // its first record could not be written
       const SessionInfo session = at->second;
       sessions_.erase(at);
-      --load_[session.shard];
       LogEnd(session, *ended);
       if (ended_) ended_(session, *ended);
       return true;
     }
+    case TokenKind::kMoved:
+      OnMoved(std::unique_ptr<MovedSession>(Token::PointerOf<MovedSession>(token)));
+      return true;
+    case TokenKind::kAdopted:
+      OnAdopted(Token::PointerOf<MovedSession>(token));
+      return true;
     case TokenKind::kRecordFree:
       OnLogged(Token::PointerOf<Pending>(token), value == 0);
       return true;
@@ -355,6 +421,7 @@ bool Admission::Handle(uint64_t token, int32_t value) {
     case TokenKind::kCancel:
     case TokenKind::kRecorded:
     case TokenKind::kAdmit:
+    case TokenKind::kAdopt:
     case TokenKind::kStop:
     case TokenKind::kEndSession:
     case TokenKind::kClose:
@@ -368,7 +435,7 @@ void Admission::OnAdmitted(NewSession* raw) {
   const auto decided = deciding_.extract(raw);
   const auto& [session, connection] = decided.mapped();
   if (!session->refusal.empty()) {
-    --load_[session->shard];
+    Leave(session->shard);
     Close(std::move(raw->listener));
     if (connection != nullptr) Refuse(*connection, session->refusal);
     return;
@@ -412,8 +479,8 @@ void Admission::OnLogged(Pending* raw, bool written) {
     if (at != sessions_.end()) {
       const SessionInfo info = at->second;
       sessions_.erase(at);
-      --load_[info.shard];
-      reactor_.Post(options_.shards[info.shard]->ring_fd(), Token::Slot(TokenKind::kEndSession, info.index, info.generation), 0);
+      // One that is just being moved is ended when it arrives.
+      if (info.shard != nullptr) reactor_.Post(info.shard->ring_fd(), Token::Slot(TokenKind::kEndSession, info.index, info.generation), 0);
     }
     if (pending->connection != nullptr) Refuse(*pending->connection, "the audit log cannot be written");
     return;

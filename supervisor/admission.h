@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "supervisor/ceiling.h"
+#include "supervisor/lanes.h"
 #include "supervisor/peer.h"
 #include "supervisor/reactor.h"
 #include "supervisor/session.h"
@@ -25,7 +26,7 @@ struct SessionInfo {
   int seccomp_filters = 0;      // at admission
   uint32_t admitted_by = 0;     // uid of the peer
   uint64_t started_us = 0;
-  size_t shard = 0;
+  Shard* shard = nullptr;       // null: on its way from one to another
   uint32_t index = 0, generation = 0;
 };
 
@@ -38,7 +39,7 @@ class Admission {
     std::optional<Ceiling> ceiling;
     std::vector<std::string> own_sockets;    // which no grant may name as its broker
     std::string runtime;                     // nor anything in here
-    std::vector<Shard*> shards;
+    Lanes* lanes = nullptr;                  // outlives us
     int writer_ring = -1;
     int closer_ring = -1;
     std::optional<Ulid> session_id;          // of the one session of a private supervisor
@@ -55,6 +56,8 @@ class Admission {
   // A connection came to nothing: its text, for a private supervisor that has no other.
   void OnFailed(std::function<void(const std::string&)> failed) { failed_ = std::move(failed); }
 
+  // No session is moved any more: the shards are about to stop.
+  void Settle() { settled_ = true; }
   // A completion from a shard or the writer; false: not one of ours.
   bool Handle(uint64_t token, int32_t value);
 
@@ -79,19 +82,23 @@ class Admission {
   [[nodiscard]] Result<std::unique_ptr<NewSession>> Examine(Connection& connection);
   [[nodiscard]] Status CheckProcess(const ProcessFacts& process) const;
   [[nodiscard]] Status CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const;
-  [[nodiscard]] size_t LeastLoaded() const;
+  [[nodiscard]] Result<Shard*> LaneFor(const NewSession& session, const Connection& connection);
+  void OnMoved(std::unique_ptr<MovedSession> moved);
+  void OnAdopted(MovedSession* moved);
+  void Leave(Shard* shard);
   void OnAdmitted(NewSession* admitted);
   void OnLogged(Pending* pending, bool written);
   void LogEnd(const SessionInfo& session, const EndedSession& ended);
 
   Reactor& reactor_;
   Options options_;
+  bool settled_ = false;
   std::vector<UniqueFd> listening_;
   std::map<const void*, std::unique_ptr<Connection>> connections_;
   std::map<NewSession*, std::pair<std::unique_ptr<NewSession>, Connection*>> deciding_;  // a shard has it
   std::map<Pending*, std::unique_ptr<Pending>> logging_;                                // the writer has it
+  std::map<MovedSession*, std::pair<std::unique_ptr<MovedSession>, Shard*>> moving_;    // that shard has it
   std::map<std::string, SessionInfo, std::less<>> sessions_;  // by id
-  std::vector<size_t> load_;                                  // sessions per shard
   std::function<void(const SessionInfo&)> started_;
   std::function<void(const SessionInfo&, const EndedSession&)> ended_;
   std::function<void(const std::string&)> failed_;

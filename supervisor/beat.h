@@ -31,11 +31,16 @@ class Beat {
   void Attach(pid_t tid) noexcept { tid_.store(tid, std::memory_order_release); }
   void Enter(Step step) noexcept { word_.store((++sequence_ << 8) | static_cast<uint64_t>(step), std::memory_order_release); }
   void Leave() noexcept { word_.store(++sequence_ << 8, std::memory_order_release); }
+  // Orders the last Enter or Leave before whatever the thread reads next.
+  void Publish() noexcept { (void)word_.fetch_add(0, std::memory_order_seq_cst); }
   // The step that the watchdog has ended since the last question; kNone: none.
-  [[nodiscard]] Step TakeInterruption() noexcept { return interrupted_.exchange(Step::kNone, std::memory_order_acq_rel); }
+  [[nodiscard]] Step TakeInterruption() noexcept {
+    if (interrupted_.load(std::memory_order_acquire) == Step::kNone) return Step::kNone;
+    return interrupted_.exchange(Step::kNone, std::memory_order_acq_rel);
+  }
 
-  // The watchdog.
-  [[nodiscard]] Reading Read() const noexcept { return {word_.load(std::memory_order_acquire)}; }
+  // The watchdog, and a lane's stand-in.
+  [[nodiscard]] Reading Read() const noexcept { return {word_.load(std::memory_order_seq_cst)}; }
   [[nodiscard]] pid_t tid() const noexcept { return tid_.load(std::memory_order_acquire); }
   void NoteInterruption(Step step) noexcept { interrupted_.store(step, std::memory_order_release); }
 

@@ -202,7 +202,10 @@ int Run(const DaemonOptions& options) {
   std::function<void(int)> on_signal = [&](int) {
     signalfd_siginfo info{};
     bool ends = false;
-    while (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) ends |= info.ssi_signo != SIGHUP;
+    while (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_signo == SIGHUP) supervisor.ReopenLog();
+      else ends = true;
+    }
     if (ends) supervisor.reactor().Stop();
     else supervisor.reactor().OnReady(signals.get(), POLLIN, on_signal);
   };

@@ -40,9 +40,23 @@ inline constexpr uint64_t kStrikeWindowNs = 1'000'000'000;
 inline constexpr uint64_t kPardonNs = 60'000'000'000;
 // How long the calls of a session wait for one of its own that hangs before they are refused.
 inline constexpr uint64_t kHangNs = 2'000'000'000;
+// How often the stand-in looks at slow lanes, and while it answers for one; and how many calls of one it answers at a look.
+inline constexpr int kStandInIdleMs = 100;
+inline constexpr int kStandInBusyMs = 5;
+inline constexpr unsigned kStandInCalls = 16;
+// Calls and records of a slow lane. Twice the calls of a session, since nobody takes more than half of what there is.
+inline constexpr uint32_t kMaxCallsPerLane = 2 * kMaxCallsPerSession;
+inline constexpr uint32_t kMaxRecordsPerLane = 32;
+// A session that cannot be moved now (no thread, no memory) is tried again after this; its calls wait.
+inline constexpr int kMoveRetryMs = 200;
+// How long a slow lane's thread is waited for when the supervisor ends.
+inline constexpr int kLaneEndMs = 1000;
 
 // Kernel workers kept free beyond one per session: reads of slow memory, closes.
 inline constexpr unsigned kSpareWorkers = 16;
+
+// The least RLIMIT_FSIZE, in bytes: below it there is no room for a log.
+inline constexpr uint64_t kMinFileSize = 64ULL * 1024 * 1024;
 
 // Admission.
 inline constexpr size_t kMaxPendingPerUid = 16;        // connections that have not said all yet

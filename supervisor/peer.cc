@@ -11,10 +11,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "notif/abi/process.h"
@@ -66,9 +69,23 @@ bool IsAlive(int pidfd) { return ::syscall(SYS_pidfd_send_signal, pidfd, 0, null
 
 }  // namespace
 
+Result<Lineage> ReadLineage(pid_t pid) {
+  const std::string stat = OARLOCK_TRY(ReadProcFile(pid, "stat"));
+  // Fields 4 and 22, counted from behind the name, which may hold anything.
+  Lineage lineage;
+  size_t at = stat.rfind(')');
+  for (int field = 2; at != std::string::npos && field < 22; ++field) {
+    at = stat.find(' ', at + 1);
+    if (field == 3 && at != std::string::npos) lineage.parent = static_cast<pid_t>(std::strtol(stat.c_str() + at + 1, nullptr, 10));
+  }
+  if (at == std::string::npos) return OARLOCK_FAIL("read", ESRCH, "/proc/%d/stat", pid);
+  lineage.start_ticks = std::strtoull(stat.c_str() + at + 1, nullptr, 10);
+  return lineage;
+}
+
 Result<ProcessFacts> ReadProcess(pid_t pid) {
   const std::string status = OARLOCK_TRY(ReadProcFile(pid, "status"));
-  const std::string stat = OARLOCK_TRY(ReadProcFile(pid, "stat"));
+  const Lineage lineage = OARLOCK_TRY(ReadLineage(pid));
   ProcessFacts facts;
   facts.pid = pid;
   const auto first = [&](const char* key, int base) {
@@ -81,18 +98,14 @@ Result<ProcessFacts> ReadProcess(pid_t pid) {
   facts.real_uid = narrow(uids[0]), facts.uid = narrow(uids[1]), facts.saved_uid = narrow(uids[2]), facts.fs_uid = narrow(uids[3]);
   facts.real_gid = narrow(gids[0]), facts.gid = narrow(gids[1]), facts.saved_gid = narrow(gids[2]), facts.fs_gid = narrow(gids[3]);
   for (const uint64_t group : Numbers(status, "\nGroups:", 10)) facts.groups.push_back(narrow(group));
-  facts.parent = static_cast<pid_t>(first("\nPPid:", 10));
+  facts.parent = lineage.parent;
+  facts.start_ticks = lineage.start_ticks;
   facts.effective_capabilities = first("\nCapEff:", 16);
   facts.permitted_capabilities = first("\nCapPrm:", 16);
   facts.bounding_capabilities = first("\nCapBnd:", 16);
   facts.no_new_privs = first("\nNoNewPrivs:", 10) == 1;
   facts.seccomp_mode = static_cast<int>(first("\nSeccomp:", 10));
   facts.seccomp_filters = static_cast<int>(first("\nSeccomp_filters:", 10));
-  // Field 22, counted from behind the name, which may hold anything.
-  size_t at = stat.rfind(')');
-  for (int field = 2; at != std::string::npos && field < 22; ++field) at = stat.find(' ', at + 1);
-  if (at == std::string::npos) return OARLOCK_FAIL("read", ESRCH, "/proc/%d/stat", pid);
-  facts.start_ticks = std::strtoull(stat.c_str() + at + 1, nullptr, 10);
   return facts;
 }
 
@@ -131,6 +144,21 @@ bool SameNetns(pid_t pid) {
   struct stat own {}, other {};
   return ::stat("/proc/self/ns/net", &own) == 0 && ::stat(path, &other) == 0 && own.st_dev == other.st_dev &&
          own.st_ino == other.st_ino;
+}
+
+bool HasSlowMount(pid_t pid) {
+  std::ifstream mounts("/proc/" + std::to_string(pid) + "/mountinfo");
+  if (!mounts) return true;
+  static constexpr std::array kSlow = {"fuse", "fuseblk", "nfs", "nfs4", "9p", "virtiofs", "cifs", "smb3", "ceph", "afs", "lustre",
+                                       "ocfs2", "gfs2", "orangefs", "coda", "glusterfs", "beegfs", "autofs"};
+  for (std::string line; std::getline(mounts, line);) {
+    // "... - type source options"; a dash of its own occurs nowhere before.
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) return true;
+    const std::string type = line.substr(dash + 3, line.find(' ', dash + 3) - dash - 3);
+    if (type.starts_with("fuse.") || std::ranges::find(kSlow, type) != kSlow.end()) return true;
+  }
+  return false;
 }
 
 Result<UniqueFd> OpenPidfd(pid_t pid) {

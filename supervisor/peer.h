@@ -25,8 +25,14 @@ struct ProcessFacts {
 };
 // `pidfd` is borrowed. ESRCH where the process ended meanwhile.
 [[nodiscard]] Result<ProcessFacts> ReadProcess(pid_t pid, int pidfd);
-// Without a pidfd, for ancestors: what the number stands for now.
+// Without a pidfd: what the number stands for now.
 [[nodiscard]] Result<ProcessFacts> ReadProcess(pid_t pid);
+// Of an ancestor no more than this is asked, for one look.
+struct Lineage {
+  pid_t parent = 0;
+  uint64_t start_ticks = 0;
+};
+[[nodiscard]] Result<Lineage> ReadLineage(pid_t pid);
 
 // Whether we may read its memory and duplicate its descriptors; the error's message says what to do.
 [[nodiscard]] Status CheckAccess(pid_t pid, int pidfd);
@@ -34,6 +40,9 @@ struct ProcessFacts {
 [[nodiscard]] bool IsListener(int fd);
 // Our own network namespace and another process's are the same.
 [[nodiscard]] bool SameNetns(pid_t pid);
+// Its mount namespace holds a file system whose server can let a reader wait for ever, where no signal helps: FUSE, NFS, 9p and
+// their like. True also where that cannot be told.
+[[nodiscard]] bool HasSlowMount(pid_t pid);
 
 // A pidfd of the process; of a socket's peer (SO_PEERPIDFD, 6.5), else opened by number, with a look that the connection still
 // stands afterwards.

@@ -91,6 +91,7 @@ int Main(const Arguments& arguments) {
   options.log.program = "oarlock-private";
   options.calls_per_shard = kCalls;
   options.records_per_shard = kRecords;
+  options.slow_lanes = false;
   options.admission.session_id = session;
   const std::string& runtime = arguments.runtime_directory;
   const std::string control = runtime.empty() ? "" : runtime + "/private/" + std::to_string(::getpid()) + ".sock";

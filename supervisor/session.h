@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,12 @@
 #include "notif/wire.h"
 #include "proxyport/attempt.h"
 #include "proxyport/gate.h"
+#include "supervisor/limits.h"
 #include "supervisor/task_cache.h"
 
 namespace oarlock::supervisor {
 
+class Shard;
 inline constexpr uint32_t kNoSlot = UINT32_MAX;
 
 // A session on its way to a shard: made by admission, filled by the shard's answer, owned by admission until it is posted
@@ -26,7 +29,7 @@ struct NewSession {
   uint32_t uid = 0, gid = 0;
   std::vector<uint32_t> groups;
   int reply_ring = -1;
-  size_t shard = 0;
+  Shard* shard = nullptr;
   uint64_t start_ticks = 0;
   int seccomp_filters = 0;
   uint32_t admitted_by = 0;
@@ -38,7 +41,25 @@ struct NewSession {
 // Posted to admission when a session has ended; owned by the receiver.
 struct EndedSession {
   Ulid id;
+  Shard* shard = nullptr;                         // that has it no more
   uint64_t calls = 0, refusals = 0, denials = 0;  // denials: refusals that are no routine probes
+};
+
+struct Call;
+struct Session;
+// A session on its way from one shard to another, with the calls that it had received. Owned by whoever has the message.
+struct MovedSession {
+  std::unique_ptr<Session> session;
+  std::vector<Call> calls;         // in the order in which they came
+  Shard* from = nullptr;           // the shard that it has left, until that is noticed
+  bool to_slow = false;
+  int reply_ring = -1;
+  // the answer
+  std::string refusal;             // not empty: not taken, and all is still here
+  Ulid id;
+  uint32_t index = 0, generation = 0;
+  MovedSession();
+  ~MovedSession();
 };
 
 // One received call, from RECV to SEND. Fixed size, from the shard's pool.
@@ -49,6 +70,7 @@ struct Call {
     kRetry,       // short of descriptors or memory: tried again at the next tick
     kQueued,      // behind another blocked unix connect of its session
     kConnecting,  // its attempt is busy
+    kHeld,        // its session moves to another shard, and it goes along
     kRecord,      // waits for a record slot
     kRecording,   // the writer has its record
   };
@@ -57,6 +79,7 @@ struct Call {
   bool interrupt_seen = false;     // a signal asked for EINTR at the last look
   bool signalled = false;          // the attempt was cancelled for a signal
   bool approve_after_record = false;
+  bool slow_submit = false;        // its submission made the shard wait
   bool close_elsewhere = false;    // its pinned descriptor is no fresh TCP or unix socket
   uint32_t generation = 0;
   uint32_t session = kNoSlot;
@@ -67,7 +90,7 @@ struct Call {
   pid_t tid = 0;
   uint32_t nr = 0;
   uint64_t args[6] = {};
-  uint64_t received_ns = 0, ready_ns = 0, real_us = 0, next_look_ns = 0;
+  uint64_t received_ns = 0, ready_ns = 0, deadline_ns = 0, real_us = 0, next_look_ns = 0;
 
   UniqueFd fd;                     // the caller's pinned descriptor
   UniqueFd status;                 // /proc/TID/status, once it has been looked at
@@ -76,6 +99,9 @@ struct Call {
   proxyport::SocketFacts socket;
   proxyport::Attempt attempt;
   const proxyport::Target* target = nullptr;
+
+  // When SO_SNDTIMEO ends its wait; 0: never.
+  [[nodiscard]] uint64_t WaitsUntil() const noexcept { return attempt.busy() ? attempt.deadline_ns() : deadline_ns; }
 
   Refusal refusal = Refusal::kNone;
   int error = 0;                   // positive, of the refusal
@@ -88,24 +114,33 @@ struct Session {
       : listener(std::move(admitted.listener)),
         gate(admitted.admission.grant),
         facts(admitted.facts),
+        gid(admitted.gid),
+        groups(std::move(admitted.groups)),
         probe(admitted.admission.probe),
         audit_approvals(admitted.admission.grant.audit_approvals) {}
 
   UniqueFd listener;
   proxyport::Gate gate;
   audit::SessionFacts facts;
+  uint32_t gid;
+  std::vector<uint32_t> groups;
   std::array<uint8_t, wire::kProbeBytes> probe;
   bool audit_approvals;
   bool proved = false;            // the launcher's probe has been answered
   bool armed = false;             // a poll is in the ring
   bool ended = false;             // no task uses the listener any more
   bool parked = false;            // wants a poll, but no call slot is free
+  bool moving = false;            // to another shard: receives nothing more here
   uint16_t personality = 0;
   uint32_t in_flight = 0;
   uint32_t blocked_unix = kNoSlot;  // the one unix connect that blocks in the kernel
   uint32_t queue_head = kNoSlot, queue_tail = kNoSlot;  // ... and those that wait for it, in order
+  std::array<uint64_t, kStrikes> strikes_ns{};  // when it made its shard wait, the latest last
   TaskCache tasks;
   uint64_t calls = 0, refusals = 0, denials = 0;
 };
+
+inline MovedSession::MovedSession() = default;
+inline MovedSession::~MovedSession() = default;
 
 }  // namespace oarlock::supervisor

@@ -26,6 +26,8 @@ Shard::Shard(const Options& options) : options_(options) {
   pending_.reserve(options_.max_calls);
   begun_.reserve(options_.max_calls);
   settling_.reserve(options_.max_calls);
+  if (options_.lanes == Options::Lanes::kSlow || options_.lanes == Options::Lanes::kSlowForGood)
+    lane_ = std::make_shared<Lane>(beat_, options_.lanes == Options::Lanes::kSlowForGood);
 }
 
 Shard::~Shard() {
@@ -51,10 +53,21 @@ Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
     ready.set_value({});
     shard.Run();
     shard.ring_.reset();
+    shard.finished_.store(true, std::memory_order_release);
   });
   if (auto status = ready.get_future().get(); !status) return std::unexpected(status.error());
   if (options.watchdog != nullptr) options.watchdog->Watch(&shard->beat_);
   return shard;
+}
+
+bool Shard::JoinFor(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!finished_.load(std::memory_order_acquire)) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  Join();
+  return true;
 }
 
 void Shard::Run() {
@@ -78,9 +91,8 @@ void Shard::Turn() {
   };
   dispatch();
   // Connects were queued: most end within their submission, and listeners armed again may have more calls already.
-  for (unsigned pass = 0; pass < kPassesPerTurn && !begun_.empty(); ++pass) {
-    settling_.swap(begun_);
-    ring_->SubmitAndCollect();
+  for (unsigned pass = 0; pass < kPassesPerTurn && (!begun_.empty() || !settling_.empty()); ++pass) {
+    if (!begun_.empty()) SubmitBegun();
     dispatch();
     bool cancelling = false;
     for (const Begun& begun : settling_) {
@@ -98,6 +110,8 @@ void Shard::Turn() {
     }
   }
   Look();
+  ConsiderPardon();
+  Moves();
   // Slots may have become free. Each parked session gets its turn; those that still may not have one are parked again.
   unparking_.swap(parked_);
   for (const uint32_t index : unparking_) {
@@ -110,7 +124,7 @@ void Shard::Turn() {
 }
 
 uint64_t Shard::WaitNs() const noexcept {
-  if (!begun_.empty()) return 0;
+  if (!begun_.empty() || !settling_.empty()) return 0;
   if (pending_.empty()) return kMaxWaitNs;
   const uint64_t now = kernel::MonotonicNs();
   return next_look_ns_ <= now ? 0 : std::min(next_look_ns_ - now, kMaxWaitNs);
@@ -143,6 +157,8 @@ void Shard::Dispatch(const Completion& completion) {
       return OnRecorded(index, completion.result);
     case TokenKind::kAdmit:
       return Admit(Token::PointerOf<NewSession>(token));
+    case TokenKind::kAdopt:
+      return Adopt(Token::PointerOf<MovedSession>(token));
     case TokenKind::kEndSession:
       if (SessionAt(index, generation) != nullptr) EndSession(index);
       return;
@@ -150,6 +166,9 @@ void Shard::Dispatch(const Completion& completion) {
       stopping_ = true;
       return;
     case TokenKind::kNone:
+      return;
+    case TokenKind::kMoved:
+    case TokenKind::kAdopted:
     case TokenKind::kRecordFree:
     case TokenKind::kAdmitted:
     case TokenKind::kSessionEnded:
@@ -170,16 +189,29 @@ void Shard::Admit(NewSession* admitted) {
     admitted->refusal = std::move(refusal);
     ring_->Post(admitted->reply_ring, Token::Pointer(TokenKind::kAdmitted, admitted), 0);
   };
+  auto personality = PrepareFor({admitted->uid, admitted->gid, admitted->groups});
+  if (!personality) return answer(personality.error().Message());
+  const uint32_t index = Install(std::make_unique<Session>(std::move(*admitted)), *personality);
+  admitted->index = index;
+  admitted->generation = sessions_[index].generation;
+  // Halves the round trip where the kernel has it (6.6).
+  (void)kernel::EnableSyncWakeUp(sessions_[index].session->listener.get());
+  answer("");
+  Arm(index);
+}
+
+// What one more session needs of the ring.
+Result<uint16_t> Shard::PrepareFor(const kernel::Credentials& credentials) {
   // One kernel worker per session that may block in a unix connect: with fewer, a third session could wait for ever.
   if (const uint32_t wanted = live_sessions_ + 1 + kSpareWorkers; wanted > workers_) {
     const uint32_t grown = wanted + wanted / 2;
-    if (auto status = ring_->SetMaxBlockedWorkers(grown); !status) return answer(status.error().Message());
+    OARLOCK_TRY_VOID(ring_->SetMaxBlockedWorkers(grown));
     workers_ = grown;
   }
-  auto personality = ring_->RegisterPersonality({admitted->uid, admitted->gid, admitted->groups});
-  if (!personality)
-    return answer("cannot act with the module's credentials: " + personality.error().Message());
+  return ring_->RegisterPersonality(credentials);
+}
 
+uint32_t Shard::Install(std::unique_ptr<Session> session, uint16_t personality) {
   uint32_t index = 0;
   if (!free_sessions_.empty()) {
     index = free_sessions_.back();
@@ -187,26 +219,33 @@ void Shard::Admit(NewSession* admitted) {
   } else {
     index = static_cast<uint32_t>(sessions_.size());
     sessions_.emplace_back();
+    parked_.reserve(sessions_.size());
+    unparking_.reserve(sessions_.size());
+    movers_.reserve(sessions_.size());
   }
   SessionSlot& slot = sessions_[index];
   ++slot.generation;
-  admitted->index = index;
-  admitted->generation = slot.generation;
-  slot.session = std::make_unique<Session>(std::move(*admitted));
-  slot.session->personality = *personality;
+  slot.session = std::move(session);
+  slot.session->personality = personality;
   if (std::ranges::find(uids_, slot.session->facts.uid, &UidLoad::uid) == uids_.end()) uids_.push_back({slot.session->facts.uid, 0});
-  parked_.reserve(sessions_.size());
-  unparking_.reserve(sessions_.size());
-  // Halves the round trip where the kernel has it (6.6).
-  (void)kernel::EnableSyncWakeUp(slot.session->listener.get());
   ++live_sessions_;
-  answer("");
-  Arm(index);
+  if (lane_ != nullptr) lane_->Serve(slot.session.get());
+  return index;
+}
+
+std::unique_ptr<Session> Shard::Uninstall(uint32_t index) {
+  SessionSlot& slot = sessions_[index];
+  if (lane_ != nullptr) lane_->Serve(nullptr);
+  ring_->UnregisterPersonality(slot.session->personality);
+  ++slot.generation;
+  free_sessions_.push_back(index);
+  --live_sessions_;
+  return std::move(slot.session);
 }
 
 void Shard::Arm(uint32_t index) {
   Session& session = *sessions_[index].session;
-  if (stopping_ || session.armed || session.parked || session.ended) return;
+  if (stopping_ || session.armed || session.parked || session.ended || session.moving) return;
   if (!MayReceive(session)) return Park(index);
   session.armed = true;
   ring_->Poll(session.listener.get(), POLLIN, Token::Slot(TokenKind::kListener, index, sessions_[index].generation));
@@ -236,6 +275,8 @@ uint32_t& Shard::InFlightOf(uint32_t uid) noexcept {
 void Shard::OnListener(uint32_t index, int events) {
   Session& session = *sessions_[index].session;
   session.armed = false;
+  if (session.ended) return MaybeRemove(index);
+  if (session.moving) return;  // whoever adopts it is told again
   if (events < 0 || (events & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) == 0) return Arm(index);
   // One RECV per completion, and none with a poll armed: it would block the shard.
   if (stopping_) return;
@@ -264,20 +305,16 @@ void Shard::EndSession(uint32_t index) {
 }
 
 void Shard::MaybeRemove(uint32_t index) {
-  SessionSlot& slot = sessions_[index];
-  Session* session = slot.session.get();
+  const Session* session = sessions_[index].session.get();
   if (session == nullptr || !session->ended || session->armed || session->in_flight != 0) return;
-  ring_->UnregisterPersonality(session->personality);
   auto ended = std::make_unique<EndedSession>();
   ended->id = session->facts.id;
+  ended->shard = this;
   ended->calls = session->calls;
   ended->refusals = session->refusals;
   ended->denials = session->denials;
+  (void)Uninstall(index);
   ring_->Post(options_.admission_ring, Token::Pointer(TokenKind::kSessionEnded, ended.release()), 0);
-  slot.session.reset();
-  ++slot.generation;
-  free_sessions_.push_back(index);
-  --live_sessions_;
 }
 
 }  // namespace oarlock::supervisor

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -9,6 +11,7 @@
 #include "audit/record.h"
 #include "notif/ring.h"
 #include "supervisor/beat.h"
+#include "supervisor/lane.h"
 #include "supervisor/session.h"
 #include "supervisor/token.h"
 #include "supervisor/watchdog.h"
@@ -28,6 +31,16 @@ class Shard {
     int admission_ring = -1;  // where kSessionEnded goes
     int closer_ring = -1;     // where descriptors go whose close may run long
     Watchdog* watchdog = nullptr;  // outlives the shard; null: none
+    // What a session that makes the shard wait leads to.
+    enum class Lanes : uint8_t {
+      kNone,       // nothing: it has no neighbours
+      kFast,       // it is sent away, to a slow lane
+      kSlow,       // nothing, and after a quiet minute it is sent back: this is its lane
+      kSlowForGood,
+    };
+    Lanes lanes = Lanes::kNone;
+    uint64_t strike_ns = kStrikeNs;   // a step that takes longer counts against its session
+    uint64_t pardon_ns = kPardonNs;   // without a strike for this long, a session is taken back
   };
 
   // Starts the thread and waits until its ring stands.
@@ -40,6 +53,12 @@ class Shard {
   void Join() {
     if (thread_.joinable()) thread_.join();
   }
+  // A thread that hangs in a module's memory or file cannot be waited for: false if it has not ended by then.
+  [[nodiscard]] bool JoinFor(std::chrono::milliseconds limit);
+  // Leaves a thread that does not end to itself; the object must never be destroyed then.
+  void Abandon() { thread_.detach(); }
+  // Of a slow lane, else null.
+  [[nodiscard]] const std::shared_ptr<Lane>& lane() const noexcept { return lane_; }
 
  private:
   explicit Shard(const Options& options);
@@ -50,6 +69,9 @@ class Shard {
 
   // sessions (shard.cc)
   void Admit(NewSession* admitted);
+  [[nodiscard]] Result<uint16_t> PrepareFor(const kernel::Credentials& credentials);
+  uint32_t Install(std::unique_ptr<Session> session, uint16_t personality);
+  [[nodiscard]] std::unique_ptr<Session> Uninstall(uint32_t index);
   void Arm(uint32_t index);
   void Park(uint32_t index);
   [[nodiscard]] bool MayReceive(const Session& session) const noexcept;
@@ -58,6 +80,19 @@ class Shard {
   void MaybeRemove(uint32_t index);
   void EndSession(uint32_t index);
   [[nodiscard]] Session* SessionAt(uint32_t index, uint32_t generation) noexcept;
+
+  // lanes (shard_lanes.cc)
+  template <typename Act>
+  auto Watched(uint32_t index, Beat::Step step, Act act);
+  void Strike(uint32_t index, uint64_t now_ns, bool at_once);
+  void SubmitBegun();
+  void ConsiderPardon();
+  void BeginMove(uint32_t index);
+  void Moves();
+  [[nodiscard]] bool MovedOn(uint32_t index);   // true: it is no more on its way
+  void Hold(uint32_t at);
+  void SendAway(uint32_t index);
+  void Adopt(MovedSession* moved);
 
   // calls (shard_calls.cc)
   void Receive(uint32_t index);
@@ -72,8 +107,11 @@ class Shard {
   void AttemptMoved(uint32_t at);               // after each completion of its attempt
   void FinishConnect(uint32_t at);
   void StartNextQueued(uint32_t session_index);
+  void Unqueue(uint32_t at);
   enum class Pinned : uint8_t { kOk, kAnswered, kUnreadable };
   [[nodiscard]] Pinned Pin(uint32_t at, int fd);
+  [[nodiscard]] int Read(const Call& call, uint64_t pointer, void* to, size_t size);
+  void CountIn(Session& session) noexcept;
   [[nodiscard]] Refusal ReadAddress(uint32_t at, uint64_t pointer, int32_t size);
   void FetchFacts(Call& call);
 
@@ -94,6 +132,7 @@ class Shard {
   void AnswerContinue(uint32_t at);
   void Release(uint32_t at);
   void ClosePinned(Call& call);
+  void Recycle(uint32_t at);
   [[nodiscard]] uint32_t TakeCall() noexcept;
   [[nodiscard]] audit::Record* TakeRecord() noexcept;
   void GiveRecord(audit::Record* record);
@@ -126,6 +165,10 @@ class Shard {
   std::vector<UidLoad> uids_;        // grows at admission only
   uint32_t in_flight_ = 0;           // calls in use
   Beat beat_;
+  std::shared_ptr<Lane> lane_;       // of a slow lane
+  std::vector<uint32_t> movers_;     // sessions on their way to another shard
+  uint64_t careful_until_ns_ = 0;    // until then connects are submitted one by one, to see whose makes us wait
+  std::atomic<bool> finished_ = false;
   uint32_t live_sessions_ = 0;
   uint32_t workers_ = 0;             // what the ring's worker limit stands at
   bool stopping_ = false;

@@ -7,7 +7,9 @@
 #include "audit/writer.h"
 #include "notif/base/check.h"
 #include "notif/kernel.h"
+#include "supervisor/record_call.h"
 #include "supervisor/shard.h"
+#include "supervisor/watched.h"
 
 namespace oarlock::supervisor {
 
@@ -75,29 +77,7 @@ void Shard::Record(uint32_t at) {
     record_tail_ = at;
     return;
   }
-  Session& session = *sessions_[call.session].session;
-  record->verdict = call.approve_after_record ? audit::Verdict::kAllowed : audit::Verdict::kDenied;
-  record->refusal = call.refusal;
-  record->error = call.error;
-  record->session = &session.facts;
-  record->nr = call.nr;
-  record->tid = call.tid;
-  record->notification = call.id;
-  std::copy(std::begin(call.args), std::end(call.args), record->args);
-  if (call.address_read) {
-    record->address_size = static_cast<uint8_t>(call.address.size);
-    std::memcpy(record->address, call.address.bytes, call.address.size);
-  }
-  record->socket_domain = call.socket.domain.value_or(-1);
-  record->socket_type = call.socket.type.value_or(-1);
-  record->socket_protocol = call.socket.protocol.value_or(-1);
-  (void)kernel::DescribeTask(call.tid, &record->task);  // a caller that has gone leaves these empty
-  record->mono_ns = call.received_ns;
-  const uint64_t now_ns = kernel::MonotonicNs();
-  record->real_us = kernel::RealtimeUs() - (now_ns - call.received_ns) / 1000;
-  record->first_us = record->last_us = record->real_us;
-  record->queue_ns = call.received_ns - call.ready_ns;
-  record->decision_ns = now_ns - call.received_ns;
+  RecordCall(call, *sessions_[call.session].session, record);
   record->reply_ring = ring_fd_;
   record->reply_token = Token::Slot(TokenKind::kRecorded, at, call.generation);
   call.record = record;
@@ -129,9 +109,7 @@ void Shard::ClosePinned(Call& call) {
     ring_->Post(options_.closer_ring, Token::Make(TokenKind::kClose, static_cast<uint64_t>(call.fd.Release())), 0);
     return;
   }
-  beat_.Enter(Beat::Step::kClose);
-  call.fd.Reset();
-  beat_.Leave();
+  Watched(call.session, Beat::Step::kClose, [&] { return call.fd.Reset(), 0; });
 }
 
 void Shard::Answer(uint32_t at, int error) {
@@ -155,17 +133,24 @@ void Shard::Release(uint32_t at) {
   Unpend(at);
   const uint32_t session_index = call.session;
   ClosePinned(call);
+  Recycle(at);
+  const Session& session = *sessions_[session_index].session;
+  if (session.ended) MaybeRemove(session_index);
+  else Arm(session_index);
+}
+
+// The slot alone; what the call held has gone or is elsewhere.
+void Shard::Recycle(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
   call.status.Reset();
   call.state = Call::State::kFree;
   ++call.generation;  // completions that are still on their way find nobody
   call.next = free_call_;
   free_call_ = at;
-  Session& session = *sessions_[session_index].session;
   --session.in_flight;
   --in_flight_;
   --InFlightOf(session.facts.uid);
-  if (session.ended) MaybeRemove(session_index);
-  else Arm(session_index);
 }
 
 }  // namespace oarlock::supervisor

@@ -11,7 +11,9 @@
 #include "notif/base/check.h"
 #include "notif/calls.h"
 #include "notif/kernel.h"
+#include "supervisor/record_call.h"
 #include "supervisor/shard.h"
+#include "supervisor/watched.h"
 
 namespace oarlock::supervisor {
 namespace {
@@ -47,15 +49,10 @@ void Shard::Receive(uint32_t index) {
   Call& call = calls_[at];
   call.state = Call::State::kStarting;
   call.session = index;
-  call.id = notification.id;
-  call.tid = static_cast<pid_t>(notification.pid);
-  call.nr = static_cast<uint32_t>(notification.data.nr);
-  std::copy(std::begin(notification.data.args), std::end(notification.data.args), call.args);
+  TakeIn(notification, &call);
   call.ready_ns = turn_ns_;
   call.received_ns = kernel::MonotonicNs();
-  ++session.in_flight;
-  ++in_flight_;
-  ++InFlightOf(session.facts.uid);
+  CountIn(session);
   ++session.calls;
   Handle(at);
 }
@@ -95,15 +92,17 @@ void Shard::Judge(uint32_t at, const Decision& decision) {
   }
 }
 
+int Shard::Read(const Call& call, uint64_t pointer, void* to, size_t size) {
+  return Watched(call.session, Beat::Step::kRead, [&] { return kernel::ReadCaller(call.tid, pointer, to, size); });
+}
+
 // Copies the address, once. kNone: it is there, or has a length that the gate judges.
 Refusal Shard::ReadAddress(uint32_t at, uint64_t pointer, int32_t size) {
   Call& call = calls_[at];
   call.address.size = 0;
   if (size < 0 || size > static_cast<int32_t>(proxyport::Address::kMaxSize)) return Refusal::kAddressInvalid;
   if (size == 0) return Refusal::kAddressInvalid;
-  beat_.Enter(Beat::Step::kRead);
-  const int result = kernel::ReadCaller(call.tid, pointer, call.address.bytes, static_cast<size_t>(size));
-  beat_.Leave();
+  const int result = Read(call, pointer, call.address.bytes, static_cast<size_t>(size));
   if (result == -EFAULT) return Refusal::kAddressFault;
   if (result != 0) return Refusal::kAddressUnreadable;
   call.address.size = static_cast<uint32_t>(size);
@@ -115,19 +114,18 @@ Refusal Shard::ReadAddress(uint32_t at, uint64_t pointer, int32_t size) {
 Shard::Pinned Shard::Pin(uint32_t at, int fd) {
   Call& call = calls_[at];
   Session& session = *sessions_[call.session].session;
-  int pinned = -ESRCH;
-  beat_.Enter(Beat::Step::kPin);
-  for (int attempt = 0; attempt < 2 && pinned == -ESRCH; ++attempt) {
-    const int pidfd = session.tasks.Open(call.tid);
-    if (IsShortage(pidfd)) {
-      pinned = pidfd;
-    } else if (pidfd >= 0) {
-      pinned = kernel::PinDescriptor(pidfd, fd);
+  const int pinned = Watched(call.session, Beat::Step::kPin, [&] {
+    int result = -ESRCH;
+    for (int attempt = 0; attempt < 2 && result == -ESRCH; ++attempt) {
+      const int pidfd = session.tasks.Open(call.tid);
+      if (IsShortage(pidfd)) return pidfd;
+      if (pidfd < 0) continue;
+      result = kernel::PinDescriptor(pidfd, fd);
       // The cached pidfd is of a thread that has ended; its number may have been given to this caller.
-      if (pinned == -ESRCH) session.tasks.Drop(call.tid);
+      if (result == -ESRCH) session.tasks.Drop(call.tid);
     }
-  }
-  beat_.Leave();
+    return result;
+  });
   // Only now is it sure that thread and memory were the caller's.
   if (kernel::IdValid(session.listener.get(), call.id) != 0) {
     if (pinned >= 0) kernel::Close(pinned);
@@ -207,11 +205,15 @@ void Shard::HandleConnect(uint32_t at) {
 void Shard::Connect(uint32_t at) {
   Call& call = calls_[at];
   Session& session = *sessions_[call.session].session;
+  if (session.moving) return Hold(at);
   if (call.target->kind == proxyport::Target::Kind::kUnix && session.blocked_unix != kNoSlot) {
     // Each unix connect that blocks costs a kernel worker, so one per session and target is in the kernel. While it waits the
     // backlog is full, and a non-blocking caller is told so.
     const int flags = kernel::GetFileFlags(call.fd.get());
     if (flags >= 0 && (flags & O_NONBLOCK) != 0) return Answer(at, -EAGAIN);
+    uint64_t timeout_ns = 0;
+    if (call.deadline_ns == 0 && kernel::GetSocketTimeNs(call.fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout_ns) == 0 && timeout_ns != 0)
+      call.deadline_ns = kernel::MonotonicNs() + timeout_ns;
     call.state = Call::State::kQueued;
     call.next = kNoSlot;
     if (session.queue_tail == kNoSlot) session.queue_head = at;
@@ -231,8 +233,10 @@ void Shard::BeginAttempt(uint32_t at) {
   call.attempt.Begin(*ring_, call.fd.get(), *call.target, is_unix ? session.personality : uint16_t{0},
                      {Token::Slot(TokenKind::kConnect, at, call.generation),
                       Token::Slot(TokenKind::kPoll, at, call.generation),
-                      Token::Slot(TokenKind::kCancel, at, call.generation)});
+                      Token::Slot(TokenKind::kCancel, at, call.generation)},
+                     call.deadline_ns);
   begun_.push_back({at, call.generation});
+  if (turn_ns_ < careful_until_ns_) SubmitBegun();
 }
 
 void Shard::AttemptMoved(uint32_t at) {
@@ -247,6 +251,11 @@ void Shard::FinishConnect(uint32_t at) {
   const int result = call.attempt.result();
   const bool is_unix = call.target->kind == proxyport::Target::Kind::kUnix;
 
+  if (call.slow_submit && result != -EADDRNOTAVAIL) Strike(session_index, kernel::MonotonicNs(), false);
+  if (result == -ECANCELED && session.moving && !call.caller_gone) {
+    if (is_unix) session.blocked_unix = kNoSlot;
+    return Hold(at);
+  }
   if (result == -ECANCELED && call.signalled && !call.caller_gone) {
     // Looked at again now that the connect is out of the kernel: the signal may have gone to another thread.
     call.signalled = false;
@@ -288,6 +297,21 @@ void Shard::StartNextQueued(uint32_t session_index) {
   BeginAttempt(at);
 }
 
+// Out of the middle of its session's queue.
+void Shard::Unqueue(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  uint32_t* link = &session.queue_head;
+  uint32_t before = kNoSlot;
+  while (*link != at) {
+    before = *link;
+    link = &calls_[*link].next;
+  }
+  *link = call.next;
+  if (session.queue_tail == at) session.queue_tail = before;
+  call.next = kNoSlot;
+}
+
 // SO_LINGER alone reaches this as granted: it is performed on the pinned socket, off and {1, 0} as asked. A time is taken as
 // off, so that no close of anybody ever waits (E-66, E-190, E-191).
 void Shard::HandleSetSockOpt(uint32_t at) {
@@ -296,7 +320,7 @@ void Shard::HandleSetSockOpt(uint32_t at) {
   linger wanted{};
   const int size = LowInt(call.args[4]);
   const int read = size < static_cast<int>(sizeof(wanted)) ? -EINVAL
-                                                           : kernel::ReadCaller(call.tid, call.args[3], &wanted, sizeof(wanted));
+                                                           : Read(call, call.args[3], &wanted, sizeof(wanted));
   if (const Pinned pinned = Pin(at, LowInt(call.args[0])); pinned != Pinned::kOk) {
     if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
     return;

@@ -27,8 +27,7 @@ void Shard::Pend(uint32_t at) {
   call.pending_at = static_cast<uint32_t>(pending_.size());
   call.next_look_ns = turn_ns_ + kLookIntervalNs;
   // A wait that SO_SNDTIMEO ends is looked at then, not at the next round time.
-  if (call.attempt.busy() && call.attempt.deadline_ns() != 0)
-    call.next_look_ns = std::min(call.next_look_ns, call.attempt.deadline_ns());
+  if (const uint64_t deadline_ns = call.WaitsUntil(); deadline_ns != 0) call.next_look_ns = std::min(call.next_look_ns, deadline_ns);
   if (pending_.empty() || call.next_look_ns < next_look_ns_) next_look_ns_ = call.next_look_ns;
   pending_.push_back(at);
 }
@@ -67,8 +66,8 @@ void Shard::Look() {
   if (looks < kLooksPerTurn)
     for (const uint32_t at : pending_) {
       Call& call = calls_[at];
-      if (call.attempt.busy() && call.attempt.deadline_ns() > now)
-        call.next_look_ns = std::min(call.next_look_ns, call.attempt.deadline_ns());
+      if (const uint64_t deadline_ns = call.WaitsUntil(); deadline_ns > now)
+        call.next_look_ns = std::min(call.next_look_ns, deadline_ns);
       next_look_ns_ = std::min(next_look_ns_, call.next_look_ns);
     }
 }
@@ -86,19 +85,14 @@ void Shard::LookAt(uint32_t at) {
     }
     case Call::State::kQueued: {
       int error = 0;
-      if (!call.caller_gone && !SignalEnds(call, &error)) return;
-      // Out of the middle of its session's queue.
-      uint32_t* link = &session.queue_head;
-      uint32_t before = kNoSlot;
-      while (*link != at) {
-        before = *link;
-        link = &calls_[*link].next;
-      }
-      *link = call.next;
-      if (session.queue_tail == at) session.queue_tail = before;
-      call.next = kNoSlot;
+      if (call.deadline_ns != 0 && kernel::MonotonicNs() >= call.deadline_ns) error = -EAGAIN;  // SO_SNDTIMEO, as natively
+      else if (!call.caller_gone && !SignalEnds(call, &error)) return;
+      Unqueue(at);
       return call.caller_gone ? Release(at) : Answer(at, error);
     }
+    case Call::State::kHeld:
+      if (call.caller_gone) Release(at);
+      return;
     case Call::State::kConnecting: {
       if (call.caller_gone) {
         call.attempt.Tick(*ring_, turn_ns_);

@@ -13,12 +13,6 @@
 #include "notif/kernel.h"
 
 namespace oarlock::supervisor {
-namespace {
-
-constexpr rlim_t kMinFileSize = 64 * 1024 * 1024;
-
-}  // namespace
-
 void Inheritance::Restore() const noexcept {
   for (int signal = 1; signal < NSIG; ++signal) {
     if (signal == SIGKILL || signal == SIGSTOP) continue;
@@ -79,15 +73,17 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options) {
   self->closer_ = OARLOCK_TRY(Closer::Start(self->watchdog_));
   self->reactor_ = std::make_unique<Reactor>(OARLOCK_TRY(Ring::Make({})));
   self->writer_ = OARLOCK_TRY(audit::Writer::Start(options.log));
-  for (unsigned i = 0; i < options.shards; ++i) {
-    self->shards_.push_back(OARLOCK_TRY(Shard::Start({.max_calls = options.calls_per_shard,
-                                                       .max_records = options.records_per_shard,
-                                                       .writer_ring = self->writer_->ring_fd(),
-                                                       .admission_ring = self->reactor_->ring_fd(),
-                                                       .closer_ring = self->closer_->ring_fd(),
-                                                       .watchdog = self->watchdog_.get()})));
-    options.admission.shards.push_back(self->shards_.back().get());
-  }
+  self->lanes_ = OARLOCK_TRY(Lanes::Start({.shards = options.shards,
+                                          .slow_lanes = options.slow_lanes,
+                                          .shard = {.max_calls = options.calls_per_shard,
+                                                    .max_records = options.records_per_shard,
+                                                    .writer_ring = self->writer_->ring_fd(),
+                                                    .admission_ring = self->reactor_->ring_fd(),
+                                                    .closer_ring = self->closer_->ring_fd(),
+                                                    .watchdog = self->watchdog_.get(),
+                                                    .strike_ns = options.strike_ns,
+                                                    .pardon_ns = options.pardon_ns}}));
+  options.admission.lanes = self->lanes_.get();
   options.admission.writer_ring = self->writer_->ring_fd();
   options.admission.closer_ring = self->closer_->ring_fd();
   self->admission_ = std::make_unique<Admission>(*self->reactor_, std::move(options.admission));
@@ -110,9 +106,10 @@ void Supervisor::Log(audit::RecordType type, audit::Record& record) {
 
 Supervisor::~Supervisor() {
   if (admission_ == nullptr) return;  // it did not get as far
-  for (const auto& shard : shards_) reactor_->Post(shard->ring_fd(), Token::Make(TokenKind::kStop, 0), 0);
+  admission_->Settle();
+  for (const Shard* shard : lanes_->All()) reactor_->Post(shard->ring_fd(), Token::Make(TokenKind::kStop, 0), 0);
   reactor_->Flush();
-  for (const auto& shard : shards_) shard->Join();
+  lanes_->Join();
   reactor_->Drain();  // sessions that ended meanwhile
   Log(audit::RecordType::kSupervisorStop, stop_record_);
   reactor_->Flush();

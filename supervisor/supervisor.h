@@ -24,6 +24,8 @@ class Supervisor {
   struct Options {
     audit::WriterOptions log;
     unsigned shards = 1;
+    uint64_t strike_ns = kStrikeNs, pardon_ns = kPardonNs;  // as Shard::Options
+    bool slow_lanes = true;        // false: for one session, which has no neighbours to be kept from
     uint32_t calls_per_shard = kMaxCallsPerShard;
     uint32_t records_per_shard = kMaxRecordsPerShard;
     Admission::Options admission;  // its shards and rings are filled in here
@@ -35,6 +37,8 @@ class Supervisor {
   [[nodiscard]] Reactor& reactor() noexcept { return *reactor_; }
   [[nodiscard]] Admission& admission() noexcept { return *admission_; }
   [[nodiscard]] Control& control() noexcept { return *control_; }
+  // Goes on in a new file after a rotation.
+  void ReopenLog() noexcept { writer_->Reopen(); }
 
  private:
   Supervisor() = default;
@@ -46,7 +50,7 @@ class Supervisor {
   std::unique_ptr<Closer> closer_;
   std::unique_ptr<Reactor> reactor_;
   std::unique_ptr<audit::Writer> writer_;
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<Lanes> lanes_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<Control> control_;
 };

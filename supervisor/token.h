@@ -8,7 +8,7 @@
 namespace oarlock::supervisor {
 
 enum class TokenKind : uint8_t {
-  kNone,
+  kNone,           // a completion that nobody waits for
   // of a shard's own operations: (index, generation)
   kListener,       // a session's poll
   kConnect, kPoll, kCancel,
@@ -20,6 +20,9 @@ enum class TokenKind : uint8_t {
   kAdmitted,       // from a shard: NewSession*, decided
   kSessionEnded,   // from a shard: EndedSession*
   kEndSession,     // to a shard: end the session with this index and generation
+  kMoved,          // from a shard: MovedSession*, to go to another
+  kAdopt,          // to a shard: MovedSession*
+  kAdopted,        // from a shard: MovedSession*, taken or not
   kClose,          // to the closer: a descriptor number
   kReactor,        // an operation of the reactor: its number
 };

@@ -41,7 +41,8 @@ class DaemonTest : public ::testing::Test {
     ProcessOptions options = Options(more);
     options.before_exec = before_exec;
     Process daemon(options);
-    (void)daemon.WaitFor("ready:");  // returns also when it has ended
+    // Its words may have nowhere to go.
+    ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(control()) || !daemon.Running(); }));
     ASSERT_TRUE(daemon.Running()) << daemon.Wait().err;
     Launches();
     struct stat status{};
@@ -103,6 +104,23 @@ TEST_F(DaemonTest, SighupDoesNotEndIt) {
     daemon.Signal(SIGHUP);
     Launches();
   }
+  Ends(daemon, SIGTERM);
+}
+
+// Rotation, as logrotate does it: the old file is renamed, and the records go on in a new one of the same name.
+TEST_F(DaemonTest, SighupGoesOnInANewFile) {
+  Process daemon(Options());
+  ASSERT_TRUE(daemon.WaitFor("ready:"));
+  Launches();
+  const std::string old = log() + ".1";
+  std::filesystem::rename(log(), old);
+  daemon.Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(log()); }));
+  const auto before = std::filesystem::file_size(log());
+  Launches();
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::file_size(log()) > before; }));
+  EXPECT_NE(ReadWholeFile(log()).find("LOG_REOPENED"), std::string::npos);
+  EXPECT_NE(ReadWholeFile(old).find("CHECKPOINT"), std::string::npos);
   Ends(daemon, SIGTERM);
 }
 
@@ -445,8 +463,7 @@ TEST_F(DaemonTest, AHardDescriptorLimitIsAClearRefusal) {
       (void)::setrlimit(RLIMIT_NOFILE, &files);
     };
     Process daemon(options);
-    (void)daemon.WaitFor("ready:");  // returns also when it has ended
-    if (!daemon.Running()) {
+    if (!daemon.WaitFor("ready:")) {
       const Outcome outcome = daemon.Wait();
       // 127: not even its libraries could be opened.
       EXPECT_TRUE(outcome.code == 1 || outcome.code == 127) << outcome.code << " " << outcome.err;

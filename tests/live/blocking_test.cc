@@ -9,6 +9,7 @@
 
 #include "tests/support/daemon.h"
 #include "tests/support/sandbox.h"
+#include "tests/support/scale.h"
 #include "tests/support/servers.h"
 
 namespace oarlock::test {
@@ -69,10 +70,11 @@ TEST_F(BlockingTest, NonBlockToggledNeverStallsTheShard) {
   auto neighbour = Neighbour(quiet);
   Sandbox hostile("\"broker_socket\":\"" + agent + "/broker.sock\"");
   hostile.Supervisor(daemon_.socket()).Timeout(std::chrono::minutes(2));
-  const Outcome outcome = hostile.Run({OARLOCK_BINARY_DIR "/tests/bin/oarlock-toggler", "nonblock", agent + "/broker.sock", "10000"});
+  const std::string rounds = std::to_string(Scaled(10'000));
+  const Outcome outcome = hostile.Run({OARLOCK_BINARY_DIR "/tests/bin/oarlock-toggler", "nonblock", agent + "/broker.sock", rounds});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   // At once where it was non-blocking, after SO_SNDTIMEO where it was not: nothing gets in, nothing else comes out.
-  EXPECT_EQ(outcome.out, "EAGAIN 10000\n");
+  EXPECT_EQ(outcome.out, "EAGAIN " + rounds + "\n");
   neighbour->CloseInput();
   const Outcome seen = neighbour->Wait();
   EXPECT_LT(Worst(seen), 100.0) << seen.out << seen.err << outcome.out;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What doctor makes of each Landlock ABI: kernels that this host is not.
+#include <gtest/gtest.h>
+
+#include "cli/doctor.h"
+#include "notif/abi/landlock.h"
+#include "policy/report.h"
+
+namespace oarlock::cli::doctor {
+namespace {
+
+TEST(DoctorRightsTest, EveryAbi) {
+  for (int abi = 1; abi <= abi::kHighestLandlockAbi; ++abi) {
+    SCOPED_TRACE(abi);
+    const Check check = JudgeLandlock(abi);
+    EXPECT_EQ(check.id, "landlock.rights");
+    EXPECT_TRUE(check.found.starts_with("ABI " + std::to_string(abi) + ":")) << check.found;
+    // As the report judges it, so that doctor and a launch never differ.
+    policy::Facts facts;
+    facts.landlock_abi = abi;
+    facts.listener = true;
+    if (abi < 3) facts.age = Age::kNoTruncateRight;
+    const bool ipc = policy::StateOf("ipc", facts, nullptr).state == policy::State::kEnforced;
+    EXPECT_EQ(ipc, abi >= 6);
+    EXPECT_EQ(check.verdict, ipc ? Verdict::kOk : Verdict::kUnavailable) << check.found;
+    EXPECT_EQ(check.remedy.empty(), ipc) << check.remedy;
+    EXPECT_EQ(check.code.has_value(), !ipc);
+    if (!ipc) {
+      EXPECT_EQ(check.remedy, "use Linux 6.12 or later");
+      EXPECT_EQ(check.stops, "policies that require ipc");
+      EXPECT_EQ(*check.code, policy::Code::kRequired);
+    }
+  }
+}
+
+TEST(DoctorRightsTest, GapsAreNamedUntilTheyAreClosed) {
+  const auto names = [](int abi, const char* what) { return JudgeLandlock(abi).found.find(what) != std::string::npos; };
+  EXPECT_TRUE(names(1, "EXDEV"));
+  EXPECT_FALSE(names(2, "EXDEV"));
+  EXPECT_TRUE(names(2, "truncation"));
+  EXPECT_FALSE(names(3, "truncation"));
+  EXPECT_TRUE(names(3, "TCP"));
+  EXPECT_FALSE(names(4, "TCP"));
+  EXPECT_TRUE(names(8, "pathname unix"));
+  EXPECT_FALSE(names(9, "pathname unix"));
+  EXPECT_TRUE(names(9, "UDP"));
+  EXPECT_EQ(JudgeLandlock(10).found, "ABI 10: every right that we use");
+}
+
+}  // namespace
+}  // namespace oarlock::cli::doctor

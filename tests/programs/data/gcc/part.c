@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+int Twice(int n) { return 2 * n; }
