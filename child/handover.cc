@@ -2,6 +2,7 @@
 #include "child/handover.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,6 +27,19 @@ namespace {
 
 // The descriptor that the private supervisor finds its connection at.
 constexpr int kPrivateConnection = 3;
+
+// What a process on its way to be the private supervisor leaves in a pipe where it cannot go on.
+struct StartFailure {
+  enum Step : int { kFork, kNull, kConnection, kDescriptors, kDirectory, kExec };
+  Step step;
+  int error;
+};
+
+std::string Describe(const std::string& program, const StartFailure& failure) {
+  constexpr const char* kSteps[] = {"fork: ", "/dev/null: ", "its connection: ", "close_range: ", "chdir: ", ""};
+  const auto step = std::min<size_t>(static_cast<size_t>(failure.step), std::size(kSteps) - 1);
+  return "cannot start " + Printable(program, 200) + ": " + kSteps[step] + ErrnoName(failure.error);
+}
 
 std::unexpected<Problem> NoSupervisor(const std::string& text) {
   return Stop(Code::kNotify, "/supervisor", text);
@@ -73,7 +87,11 @@ Checked<Handover> Handover::Connect(const std::string& supervisor) {
 Checked<Handover> Handover::StartPrivate(const std::string& log_directory, const std::string& runtime_directory) {
   const auto program = FindProgram("oarlock-private");
   if (!program) return NoSupervisor("the private supervisor cannot be started: " + program.error().Message());
-  int pair[2];
+  // Filled in, for a filter around us can say that the call was done.
+  int ends[2] = {-1, -1}, pair[2] = {-1, -1};
+  // Closed by the exec, so that it tells of nothing but a failure. Nobody waits for it: it is looked at when no answer comes.
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return NoSupervisor(std::string("pipe: ") + ErrnoName(errno));
+  UniqueFd start(ends[0]), start_write(ends[1]);
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return NoSupervisor(std::string("socketpair: ") + ErrnoName(errno));
   UniqueFd ours(pair[0]), theirs(pair[1]);
   // Before anything is sent, so that each of our messages shows who sent it.
@@ -91,24 +109,46 @@ Checked<Handover> Handover::StartPrivate(const std::string& log_directory, const
   if (middle == 0 && ::getpid() == self) return NoSupervisor("fork had no effect: something filters us");
   if (middle < 0) return NoSupervisor(std::string("fork: ") + ErrnoName(errno));
   if (middle == 0) {
+    int report = start_write.get();
+    const auto fail = [&report](StartFailure::Step step) {
+      const StartFailure failure{step, errno};
+      (void)!::write(report, &failure, sizeof(failure));
+      ::_exit(1);
+    };
     (void)::setsid();
     const pid_t last = ::fork();
-    if (last != 0) ::_exit(last < 0 ? 1 : 0);
+    if (last < 0) fail(StartFailure::kFork);
+    if (last != 0) ::_exit(0);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(null, 1) < 0 || ::dup2(null, 2) < 0) ::_exit(1);
+    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(null, 1) < 0 || ::dup2(null, 2) < 0) fail(StartFailure::kNull);
+    // Out of the way of the connection.
+    if (report == kPrivateConnection) report = ::fcntl(report, F_DUPFD_CLOEXEC, kPrivateConnection + 1);
     if (theirs.get() == kPrivateConnection) {
-      if (::fcntl(kPrivateConnection, F_SETFD, 0) != 0) ::_exit(1);
+      if (::fcntl(kPrivateConnection, F_SETFD, 0) != 0) fail(StartFailure::kConnection);
     } else if (::dup2(theirs.get(), kPrivateConnection) < 0) {
-      ::_exit(1);
+      fail(StartFailure::kConnection);
     }
-    if (::syscall(SYS_close_range, kPrivateConnection + 1, ~0U, 0U) != 0 || ::chdir("/") != 0) ::_exit(1);
+    if (::syscall(SYS_close_range, kPrivateConnection + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) fail(StartFailure::kDescriptors);
+    if (::chdir("/") != 0) fail(StartFailure::kDirectory);
     ::execve(program->c_str(), const_cast<char* const*>(arguments), const_cast<char* const*>(environment));
-    ::_exit(1);
+    fail(StartFailure::kExec);
   }
   int status = 0;
   while (::waitpid(middle, &status, 0) < 0 && errno == EINTR) continue;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return NoSupervisor("the private supervisor cannot be started: fork failed");
-  return Handover(std::move(ours));
+  Handover handover(std::move(ours));
+  handover.start_ = std::move(start);
+  handover.program_ = *program;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return handover.Lost("waiting for it", ECHILD);
+  return handover;
+}
+
+// The connection is gone. Where nothing but our own fork can have been at its other end, why.
+std::unexpected<Problem> Handover::Lost(const std::string& doing, int error) {
+  if (!start_.valid()) return NoSupervisor(error != 0 ? doing + ": " + ErrnoName(error) : "the supervisor closed the connection without an answer");
+  // It was written before the connection went.
+  StartFailure failure{};
+  if (::read(start_.get(), &failure, sizeof(failure)) == static_cast<ssize_t>(sizeof(failure))) return NoSupervisor(Describe(program_, failure));
+  return NoSupervisor(Printable(program_, 200) + " ended without an answer");
 }
 
 Checked<std::string> Handover::ReadLine() {
@@ -130,8 +170,8 @@ Checked<std::string> Handover::ReadLine() {
       got = ::recv(socket_.get(), bytes, wanted, 0);
     }
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return NoSupervisor(std::string("reading the supervisor's answer: ") + ErrnoName(errno));
-    if (got == 0) return NoSupervisor("the supervisor closed the connection without an answer");
+    if (got <= 0) return Lost("reading the supervisor's answer", got < 0 ? errno : 0);
+    start_.Reset();
     line.append(bytes, static_cast<size_t>(got));
     if (line.back() == '\n') {
       line.pop_back();
@@ -141,10 +181,16 @@ Checked<std::string> Handover::ReadLine() {
   return NoSupervisor("the supervisor's answer is too long");
 }
 
-// It may have refused and closed already: its reason is better than our errno.
 std::unexpected<Problem> Handover::WriteFailed(int error) {
-  if (auto line = ReadLine(); line)
-    if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+  // It may have refused and closed already, or never have started: its reason is better than our errno. Where the connection
+  // stands, it waits for us, and there is none.
+  if (error == EPIPE || error == ECONNRESET) {
+    const bool starting = start_.valid();
+    auto line = ReadLine();
+    if (!line && starting) return std::unexpected(line.error());
+    if (line)
+      if (auto answer = wire::DecodeAnswer(*line); answer && !answer->ok) return NoSupervisor("the supervisor refused: " + Printable(answer->error, 400));
+  }
   return NoSupervisor(std::string("writing to the supervisor: ") + ErrnoName(error));
 }
 

@@ -26,13 +26,20 @@ class Handover {
   // Sends the message with the listener and waits for the acknowledgement. The session's id.
   [[nodiscard]] Checked<std::string> Admit(const std::string& message, UniqueFd listener);
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
-  void Close() noexcept { socket_.Reset(); }
+  void Close() noexcept {
+    socket_.Reset();
+    start_.Reset();
+  }
 
  private:
   explicit Handover(UniqueFd socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Checked<std::string> ReadLine();
   [[nodiscard]] std::unexpected<Problem> WriteFailed(int error);
+  [[nodiscard]] std::unexpected<Problem> Lost(const std::string& doing, int error);
   UniqueFd socket_;
+  // Of a private supervisor until its first answer: what kept it from starting, or nothing, and its end.
+  UniqueFd start_;
+  std::string program_;
 };
 
 // The proof that the supervisor's loop works: one connect() to the random address on a socket made before the filter must

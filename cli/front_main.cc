@@ -12,7 +12,8 @@
 
 int main(int argc, char** argv, char** environment) {
   if (argc >= 2 && std::strcmp(argv[1], "sandbox-exec") == 0)
-    return oarlock::child::Launch(argc - 2, argv + 2, environment);
+    // A launch that stopped may be half confined: what libraries do at exit has no place there. stderr is not buffered.
+    ::_exit(oarlock::child::Launch(argc - 2, argv + 2, environment));
   const auto cli = oarlock::FindProgram("oarlock-cli");
   if (!cli) {
     (void)std::fprintf(stderr, "oarlock: %s\n", cli.error().Message().c_str());

@@ -268,6 +268,7 @@ int Run(const RunCommand& command, char** environment) {
     (void)::sigprocmask(SIG_SETMASK, &before, nullptr);
     (void)::fcntl(outcome_write.get(), F_SETFD, 0);
     ::execve(argv[0], argv.data(), const_cast<char* const*>(clean));
+    (void)Fail("cannot start " + Printable(*supervisor, 200) + ": " + ErrnoName(errno));
     ::_exit(kOurs);
   }
   outcome_write.Reset();

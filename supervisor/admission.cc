@@ -244,8 +244,25 @@ void Admission::Complete(Connection& connection) {
 Result<Shard*> Admission::LaneFor(const NewSession& session, const Connection& connection) {
   if (!connection.node) return options_.lanes->LeastLoaded();
   const bool stranger = session.admitted_by != 0 && session.admitted_by != ::geteuid();
-  if (!stranger && !HasSlowMount(session.facts.pid)) return options_.lanes->LeastLoaded();
+  if (!stranger && !session.slow_files) return options_.lanes->LeastLoaded();
   return options_.lanes->Open(/*for_good=*/true);
+}
+
+// A reader of this process's, which has been seen to do its work. Here too it is the reader that hangs, if somebody does.
+Result<std::unique_ptr<Reader>> Admission::ReaderFor(pid_t pid) const {
+  constexpr const char* kWhy = "the process sees file systems that may not answer, and the reader that they need ";
+  const auto fail = [](const std::string& text) { return No(kWhy + text); };
+  const Result<std::string>& program = *options_.reader_program;
+  if (!program) return fail("cannot be started: " + program.error().Message());
+  auto reader = Reader::Start(*program);
+  if (!reader) return fail("cannot be started: " + reader.error().Message());
+  // As CheckAccess.
+  char byte = 0;
+  if (const int result = (*reader)->Read(pid, 8, &byte, 1); result != -EFAULT && result != 0)
+    return fail(std::string("cannot read it: ") + ErrnoName(-result));
+  if (const int result = (*reader)->Pin(pid, INT32_MAX); result != -EBADF)
+    return fail(std::string("cannot take its descriptors: ") + ErrnoName(-result));
+  return reader;
 }
 
 Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
@@ -266,7 +283,10 @@ Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
   if (connection.process->start_ticks != process.start_ticks) return No("the process that connected has gone");
   if (connection.node) OARLOCK_TRY_VOID(MayAsk(connection.peer, process));
   OARLOCK_TRY_VOID(CheckProcess(process));
-  OARLOCK_TRY_VOID(CheckAccess(process.pid, connection.pidfd.get()));
+  const bool slow_files = connection.node && HasSlowMount(process.pid);
+  std::unique_ptr<Reader> reader;
+  if (slow_files && options_.reader_program) reader = OARLOCK_TRY(ReaderFor(process.pid));
+  else OARLOCK_TRY_VOID(CheckAccess(process.pid, connection.pidfd.get()));
   OARLOCK_TRY_VOID(CheckGrant(connection, decoded->grant, process));
 
   auto session = std::make_unique<NewSession>();
@@ -278,6 +298,11 @@ Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
   session->start_ticks = process.start_ticks;
   session->seccomp_filters = process.seccomp_filters;
   session->admitted_by = connection.peer.uid;
+  session->slow_files = slow_files;
+  session->reader = std::move(reader);
+  auto& user = users_[process.uid];
+  if (user == nullptr) user = std::make_shared<UserLoad>();
+  session->user = user;
   audit::SessionFacts& facts = session->facts;
   facts.id = options_.session_id.value_or(Ulid::Make());
   facts.pid = process.pid;

@@ -43,6 +43,7 @@ class Admission {
     int writer_ring = -1;
     int closer_ring = -1;
     std::optional<Ulid> session_id;          // of the one session of a private supervisor
+    std::optional<Result<std::string>> reader_program;  // for sessions whose files can hang; absent: they go without
   };
   Admission(Reactor& reactor, Options options);
   ~Admission();
@@ -80,6 +81,7 @@ class Admission {
   void Drop(Connection& connection);
   void Close(UniqueFd fd);
   [[nodiscard]] Result<std::unique_ptr<NewSession>> Examine(Connection& connection);
+  [[nodiscard]] Result<std::unique_ptr<Reader>> ReaderFor(pid_t pid) const;
   [[nodiscard]] Status CheckProcess(const ProcessFacts& process) const;
   [[nodiscard]] Status CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const;
   [[nodiscard]] Result<Shard*> LaneFor(const NewSession& session, const Connection& connection);
@@ -98,6 +100,7 @@ class Admission {
   std::map<NewSession*, std::pair<std::unique_ptr<NewSession>, Connection*>> deciding_;  // a shard has it
   std::map<Pending*, std::unique_ptr<Pending>> logging_;                                // the writer has it
   std::map<MovedSession*, std::pair<std::unique_ptr<MovedSession>, Shard*>> moving_;    // that shard has it
+  std::map<uint32_t, std::shared_ptr<UserLoad>> users_;       // by the module's uid
   std::map<std::string, SessionInfo, std::less<>> sessions_;  // by id
   std::function<void(const SessionInfo&)> started_;
   std::function<void(const SessionInfo&, const EndedSession&)> ended_;

@@ -143,6 +143,7 @@ int MakePlan(const DaemonOptions& options, Plan* plan) {
   plan->options.shards = options.shards;
   admission.own_sockets = {plan->socket, plan->control};
   admission.runtime = places.runtime;
+  admission.reader_program = FindProgram("oarlock-private");
   return 0;
 }
 
@@ -186,6 +187,11 @@ void Serve(Doors& doors, Supervisor& supervisor) {
 
 int Run(const DaemonOptions& options) {
   if (auto prepared = PrepareProcess(); !prepared) return Fail(prepared.error().Message());
+  // Readers are our only children, and nobody waits for them.
+  struct sigaction unwaited {};
+  unwaited.sa_handler = SIG_DFL;
+  unwaited.sa_flags = SA_NOCLDWAIT;
+  (void)::sigaction(SIGCHLD, &unwaited, nullptr);
   Plan plan;
   if (const int code = MakePlan(options, &plan); code != 0) return code;
   Doors doors;

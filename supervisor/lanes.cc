@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/lanes.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,14 @@ namespace oarlock::supervisor {
 Result<std::unique_ptr<Lanes>> Lanes::Start(const Options& options) {
   std::unique_ptr<Lanes> self(new Lanes(options));
   self->options_.shard.lanes = options.slow_lanes ? Shard::Options::Lanes::kFast : Shard::Options::Lanes::kNone;
+  if (options.slow_lanes) {
+    rlimit files{};
+    (void)::getrlimit(RLIMIT_NOFILE, &files);
+    const auto share = [&](uint64_t per_one, uint64_t most) { return std::clamp<uint64_t>(files.rlim_cur / per_one, 1, most); };
+    self->budget_ = std::make_unique<Budget>(static_cast<uint32_t>(share(kDescriptorsPerCallShare, options.shard.max_calls)));
+    self->options_.shard.budget = self->budget_.get();
+    self->options_.shard.cached_tasks = share(kDescriptorsPerCachedTask, kCachedTasks);
+  }
   for (unsigned i = 0; i < options.shards; ++i) self->fast_.push_back({OARLOCK_TRY(Shard::Start(self->options_.shard)), 0});
   if (options.slow_lanes) self->stand_in_ = OARLOCK_TRY(StandIn::Start(options.shard.writer_ring));
   return self;

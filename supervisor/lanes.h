@@ -39,6 +39,7 @@ class Lanes {
     int sessions = 0;
   };
   Options options_;
+  std::unique_ptr<Budget> budget_;
   std::vector<Fast> fast_;
   std::vector<std::unique_ptr<Shard>> slow_;
   std::unique_ptr<StandIn> stand_in_;

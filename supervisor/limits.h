@@ -12,11 +12,17 @@ namespace oarlock::supervisor {
 inline constexpr uint32_t kMaxCallsPerSession = 256;
 // Calls of one shard. Some 800 bytes each.
 inline constexpr uint32_t kMaxCallsPerShard = 4096;
+// Of the descriptors that the process may have, half are for received calls, two each.
+inline constexpr uint64_t kDescriptorsPerCallShare = 4;
 // Records of one shard on their way to the writer and back. Some 1.3 KiB each; the writer takes them in batches, so a
 // few hundred keep it busy.
 inline constexpr uint32_t kMaxRecordsPerShard = 256;
 // Pidfds kept per session: more threads than this in connect at once just reopen theirs (5 us).
 inline constexpr size_t kCachedTasks = 24;
+// Where the process may have few descriptors, so many of them for each pidfd kept per session.
+inline constexpr uint64_t kDescriptorsPerCachedTask = 256;
+// How long a session waits for its share before it looks again.
+inline constexpr uint64_t kParkedWaitNs = 5'000'000;
 
 // How often a pending connect is looked at for signals and for its caller's end. A look costs 6 us.
 inline constexpr uint64_t kLookIntervalNs = 100'000'000;
@@ -40,12 +46,14 @@ inline constexpr uint64_t kStrikeWindowNs = 1'000'000'000;
 inline constexpr uint64_t kPardonNs = 60'000'000'000;
 // How long the calls of a session wait for one of its own that hangs before they are refused.
 inline constexpr uint64_t kHangNs = 2'000'000'000;
+// A reader that died is started anew at most so often.
+inline constexpr uint64_t kReaderRestartNs = 1'000'000'000;
 // How often the stand-in looks at slow lanes, and while it answers for one; and how many calls of one it answers at a look.
 inline constexpr int kStandInIdleMs = 100;
 inline constexpr int kStandInBusyMs = 5;
 inline constexpr unsigned kStandInCalls = 16;
-// Calls and records of a slow lane. Twice the calls of a session, since nobody takes more than half of what there is.
-inline constexpr uint32_t kMaxCallsPerLane = 2 * kMaxCallsPerSession;
+// Calls and records of a slow lane.
+inline constexpr uint32_t kMaxCallsPerLane = kMaxCallsPerSession;
 inline constexpr uint32_t kMaxRecordsPerLane = 32;
 // A session that cannot be moved now (no thread, no memory) is tried again after this; its calls wait.
 inline constexpr int kMoveRetryMs = 200;

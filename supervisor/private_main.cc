@@ -3,16 +3,24 @@
 //   --connection N    for `sandbox-exec`: serves the launcher at the other end of descriptor N
 //   --run ... -- /abs/argv0 args...    for `oarlock run`: starts the launcher itself
 //   --log-directory DIR, --runtime-directory DIR (empty: no control socket)
+//   reader            for oarlockd: touches what may hang, asked over descriptor 3 (supervisor/reader.h)
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "notif/base/places.h"
 #include "notif/base/text.h"
+#include "supervisor/reader.h"
 #include "supervisor/run_parent.h"
 #include "supervisor/supervisor.h"
 
@@ -20,6 +28,10 @@ namespace oarlock::supervisor {
 namespace {
 
 constexpr uint32_t kCalls = 512, kRecords = 64;
+// A launch waits for us: so many of the dead are looked for at one start, among so many names, and the rest at the next.
+constexpr int kMaxDead = 64, kMaxNames = 4096;
+// A socket that refuses may be about to listen. Not with a dead process's number, and not for so long.
+constexpr time_t kListensBySeconds = 60;
 
 struct Arguments {
   int connection = -1;
@@ -71,6 +83,34 @@ int Fail(const Arguments& arguments, const std::string& text) {
   return 1;
 }
 
+// Removes the control sockets that killed private supervisors of this user have left in `directory`: "PID.sock", nobody there.
+void SweepDead(const std::string& directory) {
+  DIR* names = ::opendir(directory.c_str());
+  if (names == nullptr) return;
+  int looks = 0;
+  for (int seen = 0; seen < kMaxNames && looks < kMaxDead; ++seen) {
+    const dirent* entry = ::readdir(names);
+    if (entry == nullptr) break;
+    const std::string_view name(entry->d_name);
+    uint64_t pid = 0;
+    if (!name.ends_with(".sock") || !ParseNumber(name.substr(0, name.size() - 5), 1, INT32_MAX, &pid)) continue;
+    struct stat status {};
+    if (::fstatat(::dirfd(names), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid()) continue;
+    // The number may be in use again, or that of a process which nobody waits for.
+    const bool gone = ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+    if (!gone && ::time(nullptr) - status.st_mtime < kListensBySeconds) continue;
+    ++looks;
+    const std::string path = directory + "/" + entry->d_name;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof(address.sun_path)) break;
+    std::ranges::copy(path, address.sun_path);
+    const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED) (void)::unlink(path.c_str());
+  }
+  (void)::closedir(names);
+}
+
 int Main(const Arguments& arguments) {
   // What we were left over for ourselves; only the run's parent has children that may have it.
   for (const int fd : {arguments.connection, arguments.options.policy_fd, arguments.options.environment_fd,
@@ -103,11 +143,13 @@ int Main(const Arguments& arguments) {
 
   // Without a runtime directory nobody can ask us anything; the report says so.
   bool controlled = false;
-  if (!control.empty() && MakeDirectory(runtime, 0700) && MakeDirectory(runtime + "/private", 0700))
+  if (!control.empty() && MakeDirectory(runtime, 0700) && MakeDirectory(runtime + "/private", 0700)) {
+    SweepDead(runtime + "/private");
     if (auto listening = ListenUnix(control, SOCK_SEQPACKET, 0600); listening) {
       supervisor.control().Listen(std::move(*listening));
       controlled = true;
     }
+  }
   int code = 0;
   if (arguments.run) {
     if (auto ran = RunAsParent(supervisor, *inheritance, arguments.options, std::string(session.text())); !ran) code = Fail(arguments, ran.error().Message());
@@ -129,6 +171,8 @@ int Main(const Arguments& arguments) {
 }  // namespace oarlock::supervisor
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], oarlock::supervisor::kReaderVerb) == 0)
+    return oarlock::supervisor::ServeReads(oarlock::supervisor::kReaderSocket);
   oarlock::supervisor::Arguments arguments;
   if (!oarlock::supervisor::Parse(argc, argv, &arguments)) {
     (void)std::fprintf(stderr, "oarlock-private is started by oarlock, not by hand\n");

@@ -12,7 +12,9 @@
 #include "notif/wire.h"
 #include "proxyport/attempt.h"
 #include "proxyport/gate.h"
+#include "supervisor/budget.h"
 #include "supervisor/limits.h"
+#include "supervisor/reader.h"
 #include "supervisor/task_cache.h"
 
 namespace oarlock::supervisor {
@@ -30,6 +32,9 @@ struct NewSession {
   std::vector<uint32_t> groups;
   int reply_ring = -1;
   Shard* shard = nullptr;
+  bool slow_files = false;          // HasSlowMount
+  std::unique_ptr<Reader> reader;   // where it has such
+  std::shared_ptr<UserLoad> user;
   uint64_t start_ticks = 0;
   int seccomp_filters = 0;
   uint32_t admitted_by = 0;
@@ -114,16 +119,20 @@ struct Session {
       : listener(std::move(admitted.listener)),
         gate(admitted.admission.grant),
         facts(admitted.facts),
+        user(std::move(admitted.user)),
         gid(admitted.gid),
         groups(std::move(admitted.groups)),
+        reader(std::move(admitted.reader)),
         probe(admitted.admission.probe),
         audit_approvals(admitted.admission.grant.audit_approvals) {}
 
   UniqueFd listener;
   proxyport::Gate gate;
   audit::SessionFacts facts;
+  std::shared_ptr<UserLoad> user;
   uint32_t gid;
   std::vector<uint32_t> groups;
+  std::unique_ptr<Reader> reader;  // touches its memory and descriptors for us; null: nothing of it can hang for ever
   std::array<uint8_t, wire::kProbeBytes> probe;
   bool audit_approvals;
   bool proved = false;            // the launcher's probe has been answered

@@ -125,6 +125,8 @@ void Shard::Turn() {
 
 uint64_t Shard::WaitNs() const noexcept {
   if (!begun_.empty() || !settling_.empty()) return 0;
+  // Another shard may give back what a parked session waits for, and does not tell.
+  if (!parked_.empty() && options_.budget != nullptr) return kParkedWaitNs;
   if (pending_.empty()) return kMaxWaitNs;
   const uint64_t now = kernel::MonotonicNs();
   return next_look_ns_ <= now ? 0 : std::min(next_look_ns_ - now, kMaxWaitNs);
@@ -227,7 +229,7 @@ uint32_t Shard::Install(std::unique_ptr<Session> session, uint16_t personality) 
   ++slot.generation;
   slot.session = std::move(session);
   slot.session->personality = personality;
-  if (std::ranges::find(uids_, slot.session->facts.uid, &UidLoad::uid) == uids_.end()) uids_.push_back({slot.session->facts.uid, 0});
+  slot.session->tasks.Limit(options_.cached_tasks);
   ++live_sessions_;
   if (lane_ != nullptr) lane_->Serve(slot.session.get());
   return index;
@@ -256,20 +258,9 @@ void Shard::Park(uint32_t index) {
   parked_.push_back(index);
 }
 
-// Nobody takes more than half of what the others leave, so that there is always something left for one more session and one
-// more user; what waits, waits in the kernel.
 bool Shard::MayReceive(const Session& session) const noexcept {
-  const auto half_of_the_rest = [&](uint32_t own) { return (options_.max_calls - (in_flight_ - own)) / 2; };
-  const auto of_uid = std::ranges::find(uids_, session.facts.uid, &UidLoad::uid);
-  const uint32_t uid_load = of_uid == uids_.end() ? 0 : of_uid->in_flight;
-  return session.in_flight < kMaxCallsPerSession && session.in_flight < half_of_the_rest(session.in_flight) &&
-         uid_load < half_of_the_rest(uid_load);
-}
-
-uint32_t& Shard::InFlightOf(uint32_t uid) noexcept {
-  const auto at = std::ranges::find(uids_, uid, &UidLoad::uid);
-  OARLOCK_CHECK(at != uids_.end());
-  return at->in_flight;
+  if (free_call_ == kNoSlot || session.in_flight >= kMaxCallsPerSession) return false;
+  return options_.budget == nullptr || options_.budget->Allows(session.in_flight, *session.user);
 }
 
 void Shard::OnListener(uint32_t index, int events) {
@@ -313,7 +304,8 @@ void Shard::MaybeRemove(uint32_t index) {
   ended->calls = session->calls;
   ended->refusals = session->refusals;
   ended->denials = session->denials;
-  (void)Uninstall(index);
+  const std::unique_ptr<Session> gone = Uninstall(index);
+  if (gone->reader != nullptr) CloseElsewhere(gone->reader->TakeConnection());
   ring_->Post(options_.admission_ring, Token::Pointer(TokenKind::kSessionEnded, ended.release()), 0);
 }
 

@@ -11,6 +11,7 @@
 #include "audit/record.h"
 #include "notif/ring.h"
 #include "supervisor/beat.h"
+#include "supervisor/budget.h"
 #include "supervisor/lane.h"
 #include "supervisor/session.h"
 #include "supervisor/token.h"
@@ -30,6 +31,8 @@ class Shard {
     int writer_ring = -1;     // where records go
     int admission_ring = -1;  // where kSessionEnded goes
     int closer_ring = -1;     // where descriptors go whose close may run long
+    Budget* budget = nullptr;      // of all shards, outlives them; null: there is one session
+    size_t cached_tasks = kCachedTasks;  // pidfds kept per session
     Watchdog* watchdog = nullptr;  // outlives the shard; null: none
     // What a session that makes the shard wait leads to.
     enum class Lanes : uint8_t {
@@ -75,7 +78,6 @@ class Shard {
   void Arm(uint32_t index);
   void Park(uint32_t index);
   [[nodiscard]] bool MayReceive(const Session& session) const noexcept;
-  [[nodiscard]] uint32_t& InFlightOf(uint32_t uid) noexcept;
   void OnListener(uint32_t index, int events);
   void MaybeRemove(uint32_t index);
   void EndSession(uint32_t index);
@@ -111,6 +113,8 @@ class Shard {
   enum class Pinned : uint8_t { kOk, kAnswered, kUnreadable };
   [[nodiscard]] Pinned Pin(uint32_t at, int fd);
   [[nodiscard]] int Read(const Call& call, uint64_t pointer, void* to, size_t size);
+  [[nodiscard]] int PinTask(Session& session, uint32_t session_index, pid_t tid, int fd);
+  void CloseElsewhere(UniqueFd fd);
   void CountIn(Session& session) noexcept;
   [[nodiscard]] Refusal ReadAddress(uint32_t at, uint64_t pointer, int32_t size);
   void FetchFacts(Call& call);
@@ -159,10 +163,6 @@ class Shard {
   std::vector<Begun> settling_;      // ... and went with the last
   std::vector<uint32_t> parked_;     // sessions that want a poll and may not have one now
   std::vector<uint32_t> unparking_;
-  struct UidLoad {
-    uint32_t uid, in_flight;
-  };
-  std::vector<UidLoad> uids_;        // grows at admission only
   uint32_t in_flight_ = 0;           // calls in use
   Beat beat_;
   std::shared_ptr<Lane> lane_;       // of a slow lane

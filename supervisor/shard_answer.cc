@@ -105,11 +105,12 @@ void Shard::OnRecorded(uint32_t at, int result) {
 // the closer: no socket (a FUSE file), or a unix socket whose queue the module could fill (E-67, E-209).
 void Shard::ClosePinned(Call& call) {
   if (!call.fd.valid()) return;
-  if (call.close_elsewhere && options_.closer_ring >= 0) {
-    ring_->Post(options_.closer_ring, Token::Make(TokenKind::kClose, static_cast<uint64_t>(call.fd.Release())), 0);
-    return;
-  }
+  if (call.close_elsewhere && options_.closer_ring >= 0) return CloseElsewhere(std::move(call.fd));
   Watched(call.session, Beat::Step::kClose, [&] { return call.fd.Reset(), 0; });
+}
+
+void Shard::CloseElsewhere(UniqueFd fd) {
+  if (fd.valid()) ring_->Post(options_.closer_ring, Token::Make(TokenKind::kClose, static_cast<uint64_t>(fd.Release())), 0);
 }
 
 void Shard::Answer(uint32_t at, int error) {
@@ -150,7 +151,7 @@ void Shard::Recycle(uint32_t at) {
   free_call_ = at;
   --session.in_flight;
   --in_flight_;
-  --InFlightOf(session.facts.uid);
+  if (options_.budget != nullptr) options_.budget->Remove(*session.user);
 }
 
 }  // namespace oarlock::supervisor

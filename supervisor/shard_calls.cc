@@ -92,7 +92,13 @@ void Shard::Judge(uint32_t at, const Decision& decision) {
   }
 }
 
+// A reader is waited for in poll alone, so nobody needs to stand in for us.
 int Shard::Read(const Call& call, uint64_t pointer, void* to, size_t size) {
+  if (Reader* reader = sessions_[call.session].session->reader.get(); reader != nullptr) {
+    const int result = reader->Read(call.tid, pointer, to, size);
+    CloseElsewhere(reader->TakeLate());
+    return result;
+  }
   return Watched(call.session, Beat::Step::kRead, [&] { return kernel::ReadCaller(call.tid, pointer, to, size); });
 }
 
@@ -110,22 +116,31 @@ Refusal Shard::ReadAddress(uint32_t at, uint64_t pointer, int32_t size) {
   return Refusal::kNone;
 }
 
-// Duplicates the caller's descriptor, so that no dup2 of its can change what is judged and used.
-Shard::Pinned Shard::Pin(uint32_t at, int fd) {
-  Call& call = calls_[at];
-  Session& session = *sessions_[call.session].session;
-  const int pinned = Watched(call.session, Beat::Step::kPin, [&] {
+int Shard::PinTask(Session& session, uint32_t session_index, pid_t tid, int fd) {
+  if (session.reader != nullptr) {
+    const int result = session.reader->Pin(tid, fd);
+    CloseElsewhere(session.reader->TakeLate());
+    return result;
+  }
+  return Watched(session_index, Beat::Step::kPin, [&] {
     int result = -ESRCH;
     for (int attempt = 0; attempt < 2 && result == -ESRCH; ++attempt) {
-      const int pidfd = session.tasks.Open(call.tid);
+      const int pidfd = session.tasks.Open(tid);
       if (IsShortage(pidfd)) return pidfd;
       if (pidfd < 0) continue;
       result = kernel::PinDescriptor(pidfd, fd);
       // The cached pidfd is of a thread that has ended; its number may have been given to this caller.
-      if (result == -ESRCH) session.tasks.Drop(call.tid);
+      if (result == -ESRCH) session.tasks.Drop(tid);
     }
     return result;
   });
+}
+
+// Duplicates the caller's descriptor, so that no dup2 of its can change what is judged and used.
+Shard::Pinned Shard::Pin(uint32_t at, int fd) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  const int pinned = PinTask(session, call.session, call.tid, fd);
   // Only now is it sure that thread and memory were the caller's.
   if (kernel::IdValid(session.listener.get(), call.id) != 0) {
     if (pinned >= 0) kernel::Close(pinned);
@@ -137,8 +152,9 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
     Pend(at);
     return Pinned::kAnswered;
   }
-  if (pinned == -EBADF) {
-    Answer(at, -EBADF);
+  // Of what is no socket a reader tells this and no more; it comes before the address for the kernel too.
+  if (pinned == -EBADF || (session.reader != nullptr && pinned == -ENOTSOCK)) {
+    Answer(at, pinned);
     return Pinned::kAnswered;
   }
   if (pinned < 0) return Pinned::kUnreadable;

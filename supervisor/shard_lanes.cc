@@ -161,7 +161,7 @@ void Shard::Adopt(MovedSession* moved) {
 void Shard::CountIn(Session& session) noexcept {
   ++session.in_flight;
   ++in_flight_;
-  ++InFlightOf(session.facts.uid);
+  if (options_.budget != nullptr) options_.budget->Add(*session.user);
 }
 
 }  // namespace oarlock::supervisor

@@ -15,11 +15,15 @@ namespace oarlock::supervisor {
 class TaskCache {
  public:
   // The pidfd of `tid`, or -errno. Borrowed until the next call.
+  // Short of descriptors, it gives up others of its own first.
   [[nodiscard]] int Open(pid_t tid) noexcept;
   void Drop(pid_t tid) noexcept;
+  // Keeps at most so many, of kCachedTasks. Before the first Open.
+  void Limit(size_t most) noexcept { most_ = most; }
   [[nodiscard]] size_t size() const noexcept { return size_; }
 
  private:
+  [[nodiscard]] size_t LongestUnused() const noexcept;
   struct Entry {
     pid_t tid = 0;
     uint32_t used = 0;
@@ -27,6 +31,7 @@ class TaskCache {
   };
   std::array<Entry, kCachedTasks> entries_;
   size_t size_ = 0;
+  size_t most_ = kCachedTasks;
   uint32_t clock_ = 0;
 };
 

@@ -111,7 +111,8 @@ Result<std::string> FindProgram(const char* name) {
       return OARLOCK_FAIL("stat", EPERM, "%s (its owner must be root or this user, and others may not write to it)", path.c_str());
     return path;
   }
-  return OARLOCK_FAIL("stat", ENOENT, "%s/libexec/oarlock/%s (the installation is incomplete)", parent.c_str(), name);
+  const std::string place = own.ends_with("/libexec/oarlock") ? own : parent + "/libexec/oarlock";
+  return OARLOCK_FAIL("stat", ENOENT, "%s/%s (the installation is incomplete)", place.c_str(), name);
 }
 
 }  // namespace oarlock

@@ -339,9 +339,29 @@ std::string File(const Words& words) {
   return "0";
 }
 
+// E-69, E-206: "holds,PATH,PORT": connects a socket whose lock is held by a send from a page that does not come.
+std::string Holds(const Words& words) {
+  const int fd = open(words.at(1).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "open:" + Name(errno);
+  void* at = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return "map:" + Name(errno);
+  Address proxy = MakeAddress("127.0.0.1", Number(words, 2));
+  const int s = socket(AF_INET, SOCK_STREAM, 0);
+  if (s < 0 || connect(s, proxy.get(), proxy.size) != 0) return Name(errno);
+  std::thread sending([&] { (void)Raw(SYS_sendto, s, Of(at), 4096, MSG_NOSIGNAL); });
+  usleep(200'000);
+  Announce();
+  const long result = Raw(SYS_connect, s, Of(proxy.get()), proxy.size);
+  printf("connected: %s\n", result < 0 ? Name(-result).c_str() : "0");
+  fflush(stdout);
+  sending.join();
+  return result < 0 ? Name(-result) : "0";
+}
+
 const Operations kOperations = {
     {"neighbour", Neighbour}, {"closetime", CloseTime}, {"lingers", Lingers}, {"handed", Handed}, {"forks", Forks},
     {"sends", Sends},         {"queues", Queues},       {"page", Page},       {"file", File},
+    {"holds", Holds},
 };
 
 }  // namespace

@@ -225,7 +225,7 @@ TEST_F(DaemonTest, ALivingSocketOfAnotherTypeStays) {
       struct stat before{}, after{};
       ASSERT_EQ(::stat(path.c_str(), &before), 0);
       ProcessOptions options = Options();
-      options.timeout = std::chrono::seconds(3);  // should it come up after all
+      options.timeout = std::chrono::seconds(15);  // should it come up after all
       const Outcome outcome = RunProcess(options);
       EXPECT_EQ(outcome.code, 1) << outcome.err;
       EXPECT_EQ(::stat(path.c_str(), &after), 0);

@@ -294,21 +294,24 @@ TEST_F(AdmissionTest, OneThatHadGoneBeforeItSpokeIsRefused) {
 
 TEST_F(AdmissionTest, ASilentPeerHasFiveSeconds) {
   Node node({"--admit-uid", std::to_string(kNobody)});
-  for (const char* who : {"uid,65534", "pid"}) {
-    const Outcome outcome = Speak({who, "connect," + node.socket(), "timedline"});
+  // Side by side.
+  Process of_a_uid(SpeakerOptions({"uid,65534", "connect," + node.socket(), "timedline"}));
+  Process of_a_pid(SpeakerOptions({"pid", "connect," + node.socket(), "timedline"}));
+  // One that trickles has no longer.
+  const std::string good = node.Write("good", SampleAdmission());
+  Steps trickle =
+      Steps{"uid,65534", "connect," + node.socket(), "nnp", "filter", "text," + good, "send,L,0,1"};
+  for (int i = 1; i < 8; ++i) trickle = trickle + Steps{"sleep,900", "send,-," + std::to_string(i) + ",1"};
+  Process trickling(SpeakerOptions(trickle + Steps{"shut", "line"}));
+  for (Process* silent : {&of_a_uid, &of_a_pid}) {
+    const Outcome outcome = silent->Wait();
     const std::string result = ResultOf(outcome, "timedline");
     EXPECT_NE(result.find("within 5 s"), std::string::npos) << outcome.out;
     const int waited = std::atoi(result.c_str());
     EXPECT_GE(waited, 4900);
     EXPECT_LE(waited, 8000);
   }
-  // One that trickles has no longer.
-  const std::string good = node.Write("good", SampleAdmission());
-  Steps trickle =
-      Steps{"uid,65534", "connect," + node.socket(), "nnp", "filter", "text," + good, "send,L,0,1"};
-  for (int i = 1; i < 8; ++i) trickle = trickle + Steps{"sleep,900", "send,-," + std::to_string(i) + ",1"};
-  const Outcome outcome = Speak(trickle + Steps{"shut", "line"});
-  ExpectRefused(LastLine(outcome), "within 5 s");
+  ExpectRefused(LastLine(trickling.Wait()), "within 5 s");
   node.ExpectWell();
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -58,10 +59,13 @@ Address In6(const char* host, uint16_t port, uint32_t scope = 0, size_t size = s
   return address;
 }
 Address Path(const std::string& path, size_t extra = 1) {
-  sockaddr_un un{};
-  un.sun_family = AF_UNIX;
-  std::memcpy(un.sun_path, path.data(), std::min(path.size(), sizeof(un.sun_path)));
-  return Raw(&un, offsetof(sockaddr_un, sun_path) + path.size() + extra);
+  // Longer than a sockaddr_un, for what is too long for one.
+  sockaddr_storage room{};
+  room.ss_family = AF_UNIX;
+  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
+  EXPECT_LE(kPath + path.size() + extra, sizeof(room));
+  std::memcpy(reinterpret_cast<char*>(&room) + kPath, path.data(), path.size());
+  return Raw(&room, kPath + path.size() + extra);
 }
 
 struct Case {

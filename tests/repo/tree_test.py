@@ -142,8 +142,14 @@ class Tree(unittest.TestCase):
                     "z3": "libz3-dev", "benchmark": "libbenchmark-dev", "libsystemd": "libsystemd-dev",
                     "libcares": "libc-ares-dev", "prometheus-cpp": "prometheus-cpp-dev",
                     "Boost": "libboost-dev"}
-        listed = subprocess.run([ROOT / "scripts/install-deps.sh", "--list", "build", "test"], check=True,
-                                capture_output=True, text=True).stdout.split()
+        # A directory that only an option adds has a set of its own beside the product's, which its script installs.
+        sets = {"": ["build"], "tests": ["build", "test"], "bench": ["build", "bench"]}
+        for directory, script in {"tests": "scripts/test.sh", "bench": "scripts/bench.sh"}.items():
+            self.assertIn(" ".join(["scripts/install-deps.sh", *sets[directory]]) + "\n", text_of(script))
+            self.assertRegex(text_of("CMakeLists.txt"), rf"if\(OARLOCK_\w+\)\n(  .*\n)*  add_subdirectory\({directory}\)\n")
+        listed = {directory: subprocess.run([ROOT / "scripts/install-deps.sh", "--list", *names], check=True,
+                                            capture_output=True, text=True).stdout.split()
+                  for directory, names in sets.items()}
         for path in files():
             if path.name != "CMakeLists.txt" and path.suffix != ".cmake":
                 continue
@@ -153,7 +159,8 @@ class Tree(unittest.TestCase):
                 asked += [word for word in modules.split() if word.lower() == word]
             for name in asked:
                 self.assertIn(name, packages, f"{name_of(path)}: tell this test the Debian package of {name}")
-                self.assertIn(packages[name], listed, f"{name_of(path)} asks for {name}")
+                top = name_of(path).split("/")[0]
+                self.assertIn(packages[name], listed.get(top, listed[""]), f"{name_of(path)} asks for {name}")
 
 
 if __name__ == "__main__":
