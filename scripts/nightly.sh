@@ -12,4 +12,10 @@ cmake --build "$build" -j "$(nproc)"
 ctest --test-dir "$build" -L nightly --output-on-failure --no-tests=error \
   --output-junit "$PWD/$build/tests.xml"
 
+# .ci/run has time for a selection only.
+for sanitizer in asan tsan; do
+  cmake --preset "$sanitizer" -DOARLOCK_SANITIZE_ALL=ON >/dev/null
+  scripts/test.sh "$sanitizer"
+done
+
 cmake --workflow --preset tidy

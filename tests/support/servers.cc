@@ -9,9 +9,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "notif/base/check.h"
 
@@ -77,6 +79,18 @@ Server::Server(UniqueFd listening, std::string greeting, bool accepting)
   if (accepting) thread_ = std::thread([this] { Serve(); });
 }
 
+int Server::connections() const {
+  if (!thread_.joinable()) return connections_;
+  for (const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);;) {
+    {
+      const std::lock_guard lock(mutex_);
+      pollfd waiting{listening_.get(), POLLIN, 0};
+      if (::poll(&waiting, 1, 0) == 0 || std::chrono::steady_clock::now() > deadline) return connections_;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 Server::~Server() {
   const uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof(one));
@@ -105,15 +119,17 @@ void Server::Serve() {
       (void)::send(ready[i].fd, buffer, static_cast<size_t>(got), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
     if (ready[1].revents == 0) continue;
-    UniqueFd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!accepted.valid()) continue;
-    ucred peer{};
-    socklen_t size = sizeof(peer);
-    if (::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
+    UniqueFd accepted;
+    {
+      // Out of the queue and counted in one step, for connections().
       const std::lock_guard lock(mutex_);
-      peers_.push_back(peer);
+      accepted.Reset(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!accepted.valid()) continue;
+      ucred peer{};
+      socklen_t size = sizeof(peer);
+      if (::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) peers_.push_back(peer);
+      ++connections_;
     }
-    ++connections_;
     (void)::send(accepted.get(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     const int fd = accepted.get();
     open.emplace(fd, std::move(accepted));

@@ -22,7 +22,8 @@ class Server {
   virtual ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  [[nodiscard]] int connections() const noexcept { return connections_; }
+  // Of those that have come by now, those included that were not accepted yet.
+  [[nodiscard]] int connections() const;
   // Credentials of every peer so far (unix sockets).
   [[nodiscard]] std::vector<ucred> peers() const;
   [[nodiscard]] std::string received() const;
