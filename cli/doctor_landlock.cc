@@ -72,7 +72,8 @@ class Door {
   void FastOpen(const UniqueFd& socket) const {
     (void)::sendto(socket.get(), "x", 1, kFastOpenFlag | MSG_NOSIGNAL | MSG_DONTWAIT, generic(), sizeof(address_));
   }
-  void Connect(const UniqueFd& socket) const { (void)::connect(socket.get(), generic(), sizeof(address_)); }
+  // Whether it gets there is not what is asked.
+  void Connect(const UniqueFd& socket) const { (void)!::connect(socket.get(), generic(), sizeof(address_)); }
 
  private:
   [[nodiscard]] const sockaddr* generic() const noexcept { return reinterpret_cast<const sockaddr*>(&address_); }

@@ -231,6 +231,7 @@ JsonDocument ReadJson(std::string_view text) {
     return refuse(Code::kJson, "a NUL byte at " + Place(text, nul));
 
   Builder builder(text, &document);
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the end is given.
   const Cursor begin(text.data(), builder.seen()), end(text.data() + text.size(), builder.seen());
   try {
     const bool whole = nlohmann::json::sax_parse(begin, end, &builder);

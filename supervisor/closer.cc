@@ -32,7 +32,7 @@ void Run(Ring& ring, Watchdog& watchdog, Beat& beat) {
 
 }  // namespace
 
-Result<std::unique_ptr<Closer>> Closer::Start(std::shared_ptr<Watchdog> watchdog) {
+Result<std::unique_ptr<Closer>> Closer::Start(const std::shared_ptr<Watchdog>& watchdog) {
   std::unique_ptr<Closer> closer(new Closer(watchdog));
   std::promise<Result<int>> ready;
   std::thread([&ready, watchdog, beat = closer->beat_] {

@@ -15,7 +15,7 @@ namespace oarlock::supervisor {
 class Closer {
  public:
   // The watchdog ends closes that sleep.
-  [[nodiscard]] static Result<std::unique_ptr<Closer>> Start(std::shared_ptr<Watchdog> watchdog);
+  [[nodiscard]] static Result<std::unique_ptr<Closer>> Start(const std::shared_ptr<Watchdog>& watchdog);
   ~Closer();
   [[nodiscard]] int ring_fd() const noexcept { return ring_fd_; }
 
