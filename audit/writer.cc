@@ -17,6 +17,7 @@
 #include "audit/journal.h"
 #include "audit/limits.h"
 #include "notif/base/check.h"
+#include "notif/base/thread.h"
 #include "notif/base/unique_fd.h"
 #include "notif/kernel.h"
 
@@ -49,14 +50,9 @@ class ThreadedWriter final : public Writer {
     OARLOCK_CHECK(::pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
     std::promise<Result<int>> made;
     auto ring = made.get_future();
-    int error = 0;
-    try {
-      thread_ = std::thread([this, &made] { Run(made); });
-    } catch (const std::system_error& failure) {
-      error = failure.code().value();
-    }
+    auto thread = MakeThread([this, &made] { Run(made); });
     OARLOCK_CHECK(::pthread_sigmask(SIG_SETMASK, &before, nullptr) == 0);
-    if (error != 0) return OARLOCK_FAIL("pthread_create", error, "the log's writer");
+    thread_ = OARLOCK_TRY(std::move(thread));
     const Result<int> result = ring.get();
     if (!result) {
       thread_.join();

@@ -6,8 +6,8 @@
 
 #include <array>
 #include <future>
-#include <thread>
 
+#include "notif/base/thread.h"
 #include "notif/kernel.h"
 #include "supervisor/limits.h"
 #include "supervisor/token.h"
@@ -35,7 +35,7 @@ void Run(Ring& ring, Watchdog& watchdog, Beat& beat) {
 Result<std::unique_ptr<Closer>> Closer::Start(const std::shared_ptr<Watchdog>& watchdog) {
   std::unique_ptr<Closer> closer(new Closer(watchdog));
   std::promise<Result<int>> ready;
-  std::thread([&ready, watchdog, beat = closer->beat_] {
+  auto thread = OARLOCK_TRY(MakeThread([&ready, watchdog, beat = closer->beat_] {
     (void)::prctl(PR_SET_NAME, "oarlock-closer");
     Watchdog::UnblockSignal();
     beat->Attach(::gettid());
@@ -43,7 +43,8 @@ Result<std::unique_ptr<Closer>> Closer::Start(const std::shared_ptr<Watchdog>& w
     const bool made = ring.has_value();
     ready.set_value(made ? Result<int>(ring->fd()) : std::unexpected(ring.error()));  // `ready` is gone after this
     if (made) Run(*ring, *watchdog, *beat);
-  }).detach();
+  }));
+  thread.detach();
   auto started = ready.get_future().get();
   if (!started) return std::unexpected(started.error());
   closer->ring_fd_ = *started;

@@ -192,6 +192,11 @@ int Run(const DaemonOptions& options) {
   unwaited.sa_handler = SIG_DFL;
   unwaited.sa_flags = SA_NOCLDWAIT;
   (void)::sigaction(SIGCHLD, &unwaited, nullptr);
+  sigset_t stop;
+  (void)::sigemptyset(&stop);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) (void)::sigaddset(&stop, signal);
+  const UniqueFd signals(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) return Fail(std::string("signalfd: ") + ErrnoName(errno));  // it would be deaf to all of them
   Plan plan;
   if (const int code = MakePlan(options, &plan); code != 0) return code;
   Doors doors;
@@ -201,10 +206,6 @@ int Run(const DaemonOptions& options) {
   Supervisor& supervisor = **started;
   Serve(doors, supervisor);
 
-  sigset_t stop;
-  (void)::sigemptyset(&stop);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) (void)::sigaddset(&stop, signal);
-  const UniqueFd signals(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   std::function<void(int)> on_signal = [&](int) {
     signalfd_siginfo info{};
     bool ends = false;

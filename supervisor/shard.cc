@@ -10,6 +10,7 @@
 #include <future>
 
 #include "notif/base/check.h"
+#include "notif/base/thread.h"
 #include "notif/kernel.h"
 
 namespace oarlock::supervisor {
@@ -31,6 +32,7 @@ Shard::Shard(const Options& options) : options_(options) {
 }
 
 Shard::~Shard() {
+  cancelled_.store(true, std::memory_order_relaxed);
   Join();
   if (options_.watchdog != nullptr) options_.watchdog->Forget(&beat_);
 }
@@ -38,7 +40,7 @@ Shard::~Shard() {
 Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
   std::unique_ptr<Shard> shard(new Shard(options));
   std::promise<Status> ready;
-  shard->thread_ = std::jthread([&shard = *shard, &ready] {
+  shard->thread_ = OARLOCK_TRY(MakeThread([&shard = *shard, &ready] {
     (void)::prctl(PR_SET_NAME, "oarlock-shard");
     // In its own thread: the ring takes operations and personalities from no other.
     auto ring = Ring::Make({});
@@ -54,7 +56,7 @@ Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
     shard.Run();
     shard.ring_.reset();
     shard.finished_.store(true, std::memory_order_release);
-  });
+  }));
   if (auto status = ready.get_future().get(); !status) return std::unexpected(status.error());
   if (options.watchdog != nullptr) options.watchdog->Watch(&shard->beat_);
   return shard;
@@ -81,6 +83,7 @@ void Shard::Run() {
 
 void Shard::Turn() {
   turn_ns_ = kernel::MonotonicNs();
+  stopping_ |= cancelled_.load(std::memory_order_relaxed);
   std::array<Completion, 64> batch;
   const auto dispatch = [&] {
     size_t count = 0;

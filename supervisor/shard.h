@@ -48,7 +48,8 @@ class Shard {
 
   // Starts the thread and waits until its ring stands.
   [[nodiscard]] static Result<std::unique_ptr<Shard>> Start(const Options& options);
-  ~Shard();  // the thread must have been stopped by kStop
+  // Ends the thread where kStop has not: where no ring is there to post it, which takes a second at most.
+  ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
@@ -168,7 +169,7 @@ class Shard {
   std::shared_ptr<Lane> lane_;       // of a slow lane
   std::vector<uint32_t> movers_;     // sessions on their way to another shard
   uint64_t careful_until_ns_ = 0;    // until then connects are submitted one by one, to see whose makes us wait
-  std::atomic<bool> finished_ = false;
+  std::atomic<bool> cancelled_ = false, finished_ = false;
   uint32_t live_sessions_ = 0;
   uint32_t workers_ = 0;             // what the ring's worker limit stands at
   bool stopping_ = false;
@@ -176,7 +177,7 @@ class Shard {
   uint64_t next_look_ns_ = 0;
   int ring_fd_ = -1;
   std::optional<Ring> ring_;
-  std::jthread thread_;
+  std::thread thread_;
 };
 
 }  // namespace oarlock::supervisor

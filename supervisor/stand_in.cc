@@ -11,6 +11,7 @@
 #include <future>
 
 #include "audit/writer.h"
+#include "notif/base/thread.h"
 #include "notif/kernel.h"
 #include "supervisor/limits.h"
 #include "supervisor/record_call.h"
@@ -21,7 +22,7 @@ namespace oarlock::supervisor {
 Result<std::unique_ptr<StandIn>> StandIn::Start(int writer_ring) {
   std::unique_ptr<StandIn> self(new StandIn(writer_ring));
   std::promise<Status> ready;
-  self->thread_ = std::jthread([&self = *self, &ready] {
+  self->thread_ = OARLOCK_TRY(MakeThread([&self = *self, &ready] {
     (void)::prctl(PR_SET_NAME, "oarlock-standin");
     auto ring = Ring::Make({.entries = 8, .completions = 64});
     if (!ring) return ready.set_value(std::unexpected(ring.error()));
@@ -29,7 +30,7 @@ Result<std::unique_ptr<StandIn>> StandIn::Start(int writer_ring) {
     ready.set_value({});
     self.Run();
     self.ring_.reset();
-  });
+  }));
   if (auto status = ready.get_future().get(); !status) return std::unexpected(status.error());
   return self;
 }
@@ -40,6 +41,7 @@ StandIn::~StandIn() {
     stopping_ = true;
   }
   changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
 }
 
 void StandIn::Watch(std::shared_ptr<Lane> lane) {

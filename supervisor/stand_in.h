@@ -47,7 +47,7 @@ class StandIn {
   bool stopping_ = false;
   std::optional<Ring> ring_;
   audit::Record record_;
-  std::jthread thread_;
+  std::thread thread_;
 };
 
 }  // namespace oarlock::supervisor

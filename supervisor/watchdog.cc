@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "notif/base/thread.h"
 #include "notif/base/unique_fd.h"
 #include "supervisor/limits.h"
 
@@ -48,13 +49,14 @@ Result<std::shared_ptr<Watchdog>> Watchdog::Start() {
   action.sa_handler = [](int) {};  // no SA_RESTART: the call that sleeps has to come back
   if (::sigaction(Signal(), &action, nullptr) != 0) return OARLOCK_FAIL("sigaction", errno);
   std::shared_ptr<Watchdog> watchdog(new Watchdog);
-  watchdog->thread_ = std::jthread([self = watchdog.get()] { self->Run(); });
+  watchdog->thread_ = OARLOCK_TRY(MakeThread([self = watchdog.get()] { self->Run(); }));
   return watchdog;
 }
 
 Watchdog::~Watchdog() {
   stopping_ = true;
   Unpark();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Watchdog::Unpark() noexcept {

@@ -53,7 +53,7 @@ class Watchdog {
   std::atomic<bool> parked_ = false;
   std::atomic<bool> stopping_ = false;
   unsigned quiet_ = 0;               // looks without any movement
-  std::jthread thread_;
+  std::thread thread_;
 };
 
 }  // namespace oarlock::supervisor

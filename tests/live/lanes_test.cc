@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on the move between the fast lane and slow ones: no call is lost, answered twice or let through on the way.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -29,11 +31,11 @@ size_t Threads(pid_t pid, const std::string& name) {
 class LanesTest : public ::testing::Test {
  protected:
   // Any step counts as a long one, and a session is taken back after `pardon_ms`.
-  void Start(int pardon_ms) {
+  void Start(int pardon_ms, std::optional<uid_t> uid = {}, std::function<void()> before_exec = {}) {
     daemon_ = std::make_unique<Process>(ProcessOptions{
         .argv = {OARLOCK_BINARY_DIR "/tests/bin/lanes-daemon", directory_ / "admit.sock", directory_ / "control.sock",
                  directory_ / "audit.jsonl", "0", std::to_string(pardon_ms * 1'000'000LL)},
-        .environment = {}, .input = {}, .directory = {}, .uid = {}, .timeout = std::chrono::minutes(5), .before_exec = {}});
+        .environment = {}, .input = {}, .directory = {}, .uid = uid, .timeout = std::chrono::minutes(5), .before_exec = std::move(before_exec)});
     ASSERT_TRUE(daemon_->WaitFor("ready:")) << daemon_->err();
   }
   void Inside(Sandbox& sandbox) const { sandbox.Supervisor(directory_ / "admit.sock").Timeout(std::chrono::minutes(3)); }
@@ -149,6 +151,36 @@ TEST_F(LanesTest, WaitingConnectsGoAlong) {
     EXPECT_EQ(killed.Wait().code, 128 + SIGKILL);
   }
   EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; }));
+  Ends();
+}
+
+// A lane needs a thread. While there is none, the session waits; nothing is refused, and nothing stops.
+TEST_F(LanesTest, WithoutAThreadForItASessionWaits) {
+  constexpr uid_t kOwn = 61237;  // nobody else's here, for the limit counts all of a user's tasks
+  ASSERT_EQ(::chown(directory_.path().c_str(), kOwn, kOwn), 0);
+  // Its own threads, one of the module and one that goes when there is to be room.
+  static constexpr rlimit kFew{9, 9};
+  ASSERT_NO_FATAL_FAILURE(Start(1, kOwn, [] { (void)::setrlimit(RLIMIT_NPROC, &kFew); }));
+  Process other({.argv = {"/bin/sleep", "300"}, .environment = {}, .input = {}, .directory = {}, .uid = kOwn, .timeout = std::chrono::minutes(5), .before_exec = {}});
+  Sandbox sandbox(Policy());
+  Inside(sandbox);
+  sandbox.As(kOwn);
+  Process client(sandbox.Options({"/usr/bin/python3", "-c",
+                                  "import socket, sys\n"
+                                  "print('begins', flush=True)\n"
+                                  "for i in range(50): socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()\n"
+                                  "print('done', flush=True)\n",
+                                  std::to_string(proxy_.port())}));
+  ASSERT_TRUE(client.WaitFor("begins")) << client.err();
+  EXPECT_FALSE(client.WaitFor("done", std::chrono::seconds(1))) << "it was never to move";
+  EXPECT_TRUE(client.Running()) << client.err();
+  ASSERT_TRUE(daemon_->Running()) << daemon_->err();
+  EXPECT_EQ(Threads(daemon_->pid(), "oarlock-shard"), 2U);
+  other.Signal(SIGKILL);
+  EXPECT_EQ(other.Wait().code, 128 + SIGKILL);
+  EXPECT_TRUE(client.WaitFor("done")) << client.err();
+  EXPECT_EQ(client.Wait().code, 0);
+  EXPECT_EQ(proxy_.connections(), 50);
   Ends();
 }
 
