@@ -191,8 +191,6 @@ struct Place {
   bool tolerated = false;
 };
 
-std::string DirectoryOf(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
-
 struct Identity {
   dev_t device;
   ino_t inode;
@@ -204,8 +202,7 @@ std::optional<Identity> IdentityOf(const std::string& path) {
   return Identity{status.st_dev, status.st_ino};
 }
 
-// The mount points at or below a directory: a right on it covers what is mounted there.
-std::vector<std::string> MountsBelow(const std::string& directory) {
+std::vector<std::string> MountPoints() {
   std::vector<std::string> mounts;
   std::ifstream file("/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
@@ -214,45 +211,62 @@ std::vector<std::string> MountsBelow(const std::string& directory) {
     std::string skipped, point;
     fields >> skipped >> skipped >> skipped >> skipped >> point;
     for (size_t at = 0; (at = point.find("\\040", at)) != std::string::npos;) point.replace(at, 4, " ");
-    if (IsAtOrBelow(point, directory)) mounts.push_back(point);
+    mounts.push_back(point);
   }
   return mounts;
 }
 
-// Whether writing below `root` can reach `place`, also where one of them is another mount of the same tree.
-bool Reaches(const std::string& root, const std::string& place) {
-  if (IsAtOrBelow(place, root)) return true;
-  std::vector<Identity> above;
-  for (std::string path = place;; path = DirectoryOf(path)) {
-    if (const auto identity = IdentityOf(path); identity && path != "/") above.push_back(*identity);
-    if (path == "/") break;
+// A root below which the module may make changes, and what they may reach.
+class WritableRoot {
+ public:
+  WritableRoot(const PathRule& rule, const std::vector<std::string>& mounts) : rule_(rule) {
+    // A right on a directory covers what is mounted below it.
+    const auto add = [this](const std::string& path) {
+      if (const auto identity = IdentityOf(path)) doors_.push_back(*identity);
+    };
+    add(rule.path);
+    for (const std::string& point : mounts)
+      if (IsAtOrBelow(point, rule.path)) add(point);
   }
-  std::vector<std::string> doors = MountsBelow(root);
-  doors.push_back(root);
-  return std::ranges::any_of(doors, [&](const std::string& door) {
-    const auto identity = IdentityOf(door);
-    return identity && std::ranges::find(above, *identity) != above.end();
-  });
+  [[nodiscard]] const PathRule& rule() const noexcept { return rule_; }
+  // Whether writing below it can reach `place`, also where one of them is another mount of the same tree.
+  [[nodiscard]] bool Reaches(const std::string& place) const {
+    if (IsAtOrBelow(place, rule_.path)) return true;
+    for (std::string path = place; path != "/"; path = DirectoryOf(path))
+      if (const auto identity = IdentityOf(path); identity && std::ranges::find(doors_, *identity) != doors_.end()) return true;
+    return false;
+  }
+
+ private:
+  const PathRule& rule_;
+  std::vector<Identity> doors_;
+};
+
+std::vector<WritableRoot> WritableRoots(const std::vector<Opened>& opened) {
+  const auto mounts = MountPoints();
+  std::vector<WritableRoot> writable;
+  for (const Opened& root : opened)
+    if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory) writable.emplace_back(root.rule, mounts);
+  return writable;
 }
 
-Step CheckWritable(const std::vector<Opened>& opened, const std::vector<Place>& places, Roots& roots) {
-  for (const Opened& root : opened) {
-    if ((root.rule.rights & kChanges) == 0 || !root.rule.is_directory) continue;
+Step CheckWritable(const std::vector<WritableRoot>& writable, const std::vector<Place>& places, Roots& roots) {
+  for (const WritableRoot& root : writable) {
     for (const Place& place : places) {
-      if (place.path.empty() || !Reaches(root.rule.path, place.path)) continue;
-      const std::string text = "the writable root '" + Printable(root.rule.path, 200) + "' holds " + place.what + " (" +
+      if (place.path.empty() || !root.Reaches(place.path)) continue;
+      const std::string text = "the writable root '" + Printable(root.rule().path, 200) + "' holds " + place.what + " (" +
                                Printable(place.path, 200) + "): the module would write its own next launch";
-      if (!place.tolerated) return Stop(Code::kConflict, root.rule.pointer, text + "; move one of the two");
+      if (!place.tolerated) return Stop(Code::kConflict, root.rule().pointer, text + "; move one of the two");
       roots.warnings.push_back(text);
     }
   }
   return {};
 }
 
-Step CheckLinks(const std::vector<Opened>& opened, const std::vector<std::string>& directories, const std::string& pointer) {
+Step CheckLinks(const std::vector<WritableRoot>& writable, const std::vector<std::string>& directories, const std::string& pointer) {
   for (const std::string& directory : directories)
-    for (const Opened& root : opened)
-      if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory && IsAtOrBelow(directory, root.rule.path))
+    for (const WritableRoot& root : writable)
+      if (IsAtOrBelow(directory, root.rule().path))
         return Stop(Code::kPath, pointer, "a symbolic link in '" + Printable(directory, 200) + "', which this sandbox may write, leads to it: "
                                           "the module could point it elsewhere for the next launch");
   return {};
@@ -260,17 +274,17 @@ Step CheckLinks(const std::vector<Opened>& opened, const std::vector<std::string
 
 // Where the report goes: the launcher writes it with its own rights, which may be root's, so the module must have no say in
 // where that is.
-Step OpenReport(const policy::Policy& policy, const std::vector<Opened>& opened, Roots& roots) {
+Step OpenReport(const policy::Policy& policy, const std::vector<WritableRoot>& writable, Roots& roots) {
   if (!policy.report) return {};
   const std::string shown = "'" + Printable(*policy.report, 200) + "'";
   auto resolved = ResolvePath(DirectoryOf(*policy.report));
   if (!resolved) return Stop(Code::kPath, "/report", shown + ": " + resolved.error().Message());
   roots.report_name = policy.report->substr(policy.report->rfind('/') + 1);
   if (roots.report_name.empty() || roots.report_name == "." || roots.report_name == "..") return Stop(Code::kPath, "/report", shown + " names no file");
-  if (auto step = CheckLinks(opened, resolved->link_directories, "/report"); !step) return step;
-  for (const Opened& root : opened)
-    if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory && (IsAtOrBelow(resolved->canonical, root.rule.path) || Reaches(root.rule.path, resolved->canonical)))
-      return Stop(Code::kConflict, "/report", shown + " lies where the sandbox may write ('" + Printable(root.rule.path, 200) + "'): it could lead the launcher elsewhere");
+  if (auto step = CheckLinks(writable, resolved->link_directories, "/report"); !step) return step;
+  for (const WritableRoot& root : writable)
+    if (root.Reaches(resolved->canonical))
+      return Stop(Code::kConflict, "/report", shown + " lies where the sandbox may write ('" + Printable(root.rule().path, 200) + "'): it could lead the launcher elsewhere");
   auto directory = OpenCanonical(resolved->canonical);
   if (!directory) return Stop(Code::kPath, "/report", shown + ": " + directory.error().Message());
   roots.report_directory = std::move(*directory);
@@ -304,11 +318,12 @@ Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& conte
   roots.broker_resolved = *broker;
 
   std::vector<Opened>& opened = opener.opened();
+  const auto writable = WritableRoots(opened);
   for (const Opened& root : opened)
-    if (auto step = CheckLinks(opened, root.link_directories, root.rule.pointer); !step) return std::unexpected(step.error());
-  if (auto step = CheckLinks(opened, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());
+    if (auto step = CheckLinks(writable, root.link_directories, root.rule.pointer); !step) return std::unexpected(step.error());
+  if (auto step = CheckLinks(writable, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());
 
-  if (auto step = OpenReport(policy, opened, roots); !step) return std::unexpected(step.error());
+  if (auto step = OpenReport(policy, writable, roots); !step) return std::unexpected(step.error());
   std::vector<Place> places;
   const auto add = [&](const std::string& path, const char* what) {
     if (!path.empty()) places.push_back({NearestCanonical(path), what});
@@ -322,7 +337,7 @@ Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& conte
     places.push_back({DirectoryOf(roots.broker_resolved), "the broker's directory"});
   if (!context.policy_directory.empty())
     places.push_back({context.policy_directory, "the policy file's directory", context.tolerate_own_policy});
-  if (auto step = CheckWritable(opened, places, roots); !step) return std::unexpected(step.error());
+  if (auto step = CheckWritable(writable, places, roots); !step) return std::unexpected(step.error());
 
   for (Opened& root : opened) roots.rules.push_back(std::move(root.rule));
   return roots;

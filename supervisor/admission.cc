@@ -335,8 +335,7 @@ Status Admission::CheckGrant(const Connection& connection, Grant& grant, const P
   if (connection.node && options_.ceiling) OARLOCK_TRY_VOID(options_.ceiling->Apply(grant, process.uid));
   if (grant.has_broker()) {
     // A link in it could be turned elsewhere after this look.
-    const std::string parent = grant.broker_resolved.substr(0, std::max<size_t>(grant.broker_resolved.rfind('/'), 1));
-    if (auto canonical = OpenCanonical(parent); !canonical) return No("the broker's directory: " + canonical.error().Message());
+    if (auto canonical = OpenCanonical(DirectoryOf(grant.broker_resolved)); !canonical) return No("the broker's directory: " + canonical.error().Message());
     // The gate never reaches Oarlock's own sockets, under whatever name.
     struct stat broker {}, own {};
     const bool there = ::stat(grant.broker_resolved.c_str(), &broker) == 0;

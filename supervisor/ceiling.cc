@@ -106,8 +106,7 @@ Status Ceiling::Apply(Grant& grant, uint32_t module_uid) const {
       }))
     return exceeds("proxy port " + std::to_string(grant.proxy_port) + " is not among the operator's");
   if (grant.has_broker()) {
-    const size_t slash = grant.broker_resolved.rfind('/');
-    const std::string parent = grant.broker_resolved.substr(0, std::max<size_t>(slash, 1)), name = grant.broker_resolved.substr(slash + 1);
+    const std::string parent = DirectoryOf(grant.broker_resolved), name = grant.broker_resolved.substr(grant.broker_resolved.rfind('/') + 1);
     struct stat status {};
     const bool there = ::stat(parent.c_str(), &status) == 0;
     const auto directory = std::ranges::find_if(broker_directories, [&](const Directory& allowed) {

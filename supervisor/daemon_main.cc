@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "notif/base/places.h"
+#include "notif/base/resolve.h"
 #include "notif/base/text.h"
 #include "supervisor/supervisor.h"
 
@@ -66,11 +67,6 @@ struct DaemonOptions {
   std::vector<std::string> admit_users, admit_groups;
   unsigned shards = 1;
 };
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 // A number or a name.
 bool ParseUser(const std::string& text, uint32_t* uid) {

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 
@@ -74,6 +75,11 @@ Result<UniqueFd> OpenCanonical(const std::string& canonical) {
   UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, canonical.c_str(), &how, sizeof(how))));
   if (!fd.valid()) return OARLOCK_FAIL("openat2", errno, "'%s'", canonical.c_str());
   return fd;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
 
 bool IsAtOrBelow(const std::string& path, const std::string& directory) {

@@ -20,6 +20,9 @@ struct ResolvedPath {
 // O_PATH of a canonical path, by openat2(RESOLVE_NO_SYMLINKS): a link that was put there since is ELOOP.
 [[nodiscard]] Result<UniqueFd> OpenCanonical(const std::string& canonical);
 
+// What a path lies in: "/" for the root's own entries, "." for a name without a slash.
+[[nodiscard]] std::string DirectoryOf(const std::string& path);
+
 // `path` is `directory` or lies below it; both canonical.
 [[nodiscard]] bool IsAtOrBelow(const std::string& path, const std::string& directory);
 
