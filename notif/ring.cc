@@ -3,17 +3,23 @@
 
 #include <grp.h>
 #include <liburing.h>
+#include <poll.h>
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #endif
 #include <linux/capability.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "notif/base/check.h"
+#include "notif/base/unique_fd.h"
 
 namespace oarlock {
 namespace {
@@ -81,8 +87,8 @@ class BorrowedIdentity {
 
 constexpr unsigned kFlagSets[] = {
     // Completions run only when this thread asks for them, so nothing interrupts the loop (6.1).
-    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
     0,
 };
 
@@ -90,6 +96,13 @@ constexpr unsigned kFlagSets[] = {
 
 struct Ring::State {
   io_uring ring{};
+  // What Watch was asked for; the place after the last is for what wakes such a wait for the ring's sake. With DEFER_TASKRUN a
+  // ring's own descriptor does not wake poll(2) (6.18), a registered eventfd does. It is counted only while it is waited for.
+  pollfd watched[kMaxWatched + 1] = {};
+  uint64_t watched_tokens[kMaxWatched] = {};
+  unsigned watched_count = 0;
+  UniqueFd stirred;
+  bool tried_to_watch = false;
   ~State() { ::io_uring_queue_exit(&ring); }
 
   io_uring_sqe* Next() {
@@ -100,6 +113,61 @@ struct Ring::State {
       OARLOCK_CHECK(sqe != nullptr, "the submission queue stays full");
     }
     return sqe;
+  }
+
+  // Once: most rings never watch.
+  [[nodiscard]] bool CanWatch() {
+    if (!std::exchange(tried_to_watch, true)) {
+      UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      if (made.valid() && ::io_uring_register_eventfd(&ring, made.get()) == 0 && ::io_uring_cq_eventfd_toggle(&ring, false) == 0)
+        stirred = std::move(made);
+    }
+    return stirred.valid();
+  }
+
+  // Completions wait for the thread to run what makes them, or for room.
+  [[nodiscard]] bool HasWork() const {
+    return (IO_URING_READ_ONCE(*ring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+  }
+
+  void WaitWatching(uint64_t timeout_ns) {
+    if (::io_uring_sq_ready(&ring) != 0) Submit(true);
+    (void)::io_uring_cq_eventfd_toggle(&ring, true);
+    // What comes after the toggle is told by the eventfd; what came before is looked for after it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#if !defined(__x86_64__)
+    // The kernel sets its flag and reads ours without a barrier of its own between them; on x86 the first is one. It queues
+    // the work itself before, with one, so there we ask for that.
+    Submit(true);
+#endif
+    if (HasWork() || ::io_uring_cq_ready(&ring) != 0) timeout_ns = 0;
+    timespec timeout{};
+    timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
+    timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
+    watched[watched_count] = {stirred.get(), POLLIN, 0};
+    if (::ppoll(watched, watched_count + 1, timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr) <= 0)
+      for (pollfd& one : watched) one.revents = 0;
+    (void)::io_uring_cq_eventfd_toggle(&ring, false);
+    if (watched[watched_count].revents != 0) {
+      eventfd_t count = 0;
+      (void)::eventfd_read(stirred.get(), &count);
+    }
+    if (watched[watched_count].revents != 0 || HasWork()) Submit(true);
+  }
+
+  // Moves out what WaitWatching found; each is asked for again by whoever wants it again.
+  size_t TakeWatched(std::span<Completion> out) {
+    size_t taken = 0;
+    for (unsigned i = 0; i < watched_count && taken < out.size();) {
+      if (watched[i].revents == 0) {
+        ++i;
+        continue;
+      }
+      out[taken++] = {watched_tokens[i], watched[i].revents};
+      watched[i] = watched[--watched_count];
+      watched_tokens[i] = watched_tokens[watched_count];
+    }
+    return taken;
   }
 
   void Submit(bool collect) {
@@ -152,6 +220,14 @@ void Ring::Poll(int fd, short events, uint64_t token) {
   ::io_uring_sqe_set_data64(sqe, token);
 }
 
+bool Ring::Watch(int fd, short events, uint64_t token) {
+  State& state = *state_;
+  if (state.watched_count == kMaxWatched || !state.CanWatch()) return false;
+  state.watched[state.watched_count] = {fd, events, 0};
+  state.watched_tokens[state.watched_count++] = token;
+  return true;
+}
+
 void Ring::Connect(int fd, const sockaddr* address, socklen_t size, uint16_t personality, uint64_t token) {
   io_uring_sqe* sqe = state_->Next();
   ::io_uring_prep_connect(sqe, fd, address, size);
@@ -186,6 +262,7 @@ void Ring::Post(int ring_fd, uint64_t token, int32_t value) {
 }
 
 void Ring::SubmitAndWait(uint64_t timeout_ns) {
+  if (state_->watched_count != 0) return state_->WaitWatching(timeout_ns);
   io_uring_cqe* cqe = nullptr;
   if (timeout_ns == UINT64_MAX) {
     State::Accept(::io_uring_submit_and_wait(&state_->ring, 1));
@@ -203,7 +280,7 @@ size_t Ring::Take(std::span<Completion> out) {
   io_uring_cqe* cqe = nullptr;
   unsigned head = 0;
   unsigned seen = 0;
-  size_t taken = 0;
+  size_t taken = state_->TakeWatched(out);
   io_uring_for_each_cqe(&state_->ring, head, cqe) {
     if (taken == out.size()) break;
     ++seen;
@@ -211,7 +288,7 @@ size_t Ring::Take(std::span<Completion> out) {
     out[taken++] = {cqe->user_data, cqe->res};
   }
   ::io_uring_cq_advance(&state_->ring, seen);
-  if (taken != 0) OARLOCK_AFTER_POST(fd());
+  if (seen != 0) OARLOCK_AFTER_POST(fd());
   return taken;
 }
 

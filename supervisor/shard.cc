@@ -253,7 +253,8 @@ void Shard::Arm(uint32_t index) {
   if (stopping_ || session.armed || session.parked || session.ended || session.moving) return;
   if (!MayReceive(session)) return Park(index);
   session.armed = true;
-  ring_->Poll(session.listener.get(), POLLIN, Token::Slot(TokenKind::kListener, index, sessions_[index].generation));
+  const uint64_t token = Token::Slot(TokenKind::kListener, index, sessions_[index].generation);
+  if (live_sessions_ > Ring::kMaxWatched || !ring_->Watch(session.listener.get(), POLLIN, token)) ring_->Poll(session.listener.get(), POLLIN, token);
 }
 
 void Shard::Park(uint32_t index) {
