@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "notif/base/pass_fd.h"
 #include "notif/base/places.h"
 #include "notif/base/text.h"
 
@@ -208,22 +209,8 @@ Checked<wire::Prepared> Handover::Prepare() {
 Checked<std::string> Handover::Admit(const std::string& message, UniqueFd listener) {
   size_t sent = 0;
   while (sent < message.size()) {
-    iovec part{const_cast<char*>(message.data()) + sent, message.size() - sent};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (sent == 0) {
-      header.msg_control = control;
-      header.msg_controllen = sizeof(control);
-      cmsghdr* rights = CMSG_FIRSTHDR(&header);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = listener.get();
-      std::memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-    }
-    const ssize_t wrote = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
+    const int fd = listener.get();
+    const ssize_t wrote = SendWithFds(socket_.get(), message.data() + sent, message.size() - sent, {&fd, sent == 0 ? 1U : 0U});
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return WriteFailed(wrote < 0 ? errno : EIO);
     sent += static_cast<size_t>(wrote);

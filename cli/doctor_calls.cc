@@ -17,6 +17,7 @@
 #include "cli/doctor.h"
 #include "notif/abi/process.h"
 #include "notif/abi/seccomp.h"
+#include "notif/base/pass_fd.h"
 #include "notif/base/result.h"
 #include "notif/base/unique_fd.h"
 #include "notif/filter/programs.h"
@@ -45,21 +46,7 @@ struct Hello {
 void OnSignal(int) {}
 
 void SendHello(int socket, Hello hello, int listener) {
-  iovec part{&hello, sizeof(hello)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (listener >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &listener, sizeof(listener));
-  }
-  (void)::sendmsg(socket, &message, 0);
+  (void)SendWithFds(socket, &hello, sizeof(hello), {&listener, listener >= 0 ? 1U : 0U});
 }
 
 // The steps of a launch that concern the supervisor, then one call that it is to answer.

@@ -32,8 +32,6 @@ namespace {
 
 using policy::Code;
 
-// What a supervisor insists on for its log.
-constexpr rlim_t kFileSize = 64 * 1024 * 1024;
 // A session's calls in flight and the session itself.
 constexpr rlim_t kFiles = supervisor::kMaxCallsPerSession + supervisor::kDescriptorsPerSession;
 // What the profile gives a module, unless its policy says otherwise.
@@ -91,7 +89,7 @@ void CheckLimits(Checks& checks) {
   else
     checks.push_back(Ok("limits.files", hard + ", so a node supervisor holds " + std::to_string(sessions) + " sessions"));
   (void)::getrlimit(RLIMIT_FSIZE, &size);
-  if (size.rlim_max != RLIM_INFINITY && size.rlim_max < kFileSize)
+  if (size.rlim_max != RLIM_INFINITY && size.rlim_max < supervisor::kMinFileSize)
     checks.push_back(SupervisorsNeed("limits.file_size",
                                      "the hard limit of RLIMIT_FSIZE is " + std::to_string(size.rlim_max) + " bytes, too little for a log",
                                      "raise it to 64 MiB or more (ulimit -Hf, LimitFSIZE=)"));

@@ -102,7 +102,6 @@ struct Ring::State {
   uint64_t watched_tokens[kMaxWatched] = {};
   unsigned watched_count = 0;
   UniqueFd stirred;
-  bool tried_to_watch = false;
   ~State() { ::io_uring_queue_exit(&ring); }
 
   io_uring_sqe* Next() {
@@ -115,14 +114,12 @@ struct Ring::State {
     return sqe;
   }
 
-  // Once: most rings never watch.
-  [[nodiscard]] bool CanWatch() {
-    if (!std::exchange(tried_to_watch, true)) {
-      UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-      if (made.valid() && ::io_uring_register_eventfd(&ring, made.get()) == 0 && ::io_uring_cq_eventfd_toggle(&ring, false) == 0)
-        stirred = std::move(made);
-    }
-    return stirred.valid();
+  [[nodiscard]] Status PrepareToWatch() {
+    stirred.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!stirred.valid()) return OARLOCK_FAIL("eventfd2", errno);
+    if (const int result = ::io_uring_register_eventfd(&ring, stirred.get()); result < 0) return OARLOCK_FAIL("io_uring_register_eventfd", -result);
+    if (const int result = ::io_uring_cq_eventfd_toggle(&ring, false); result < 0) return OARLOCK_FAIL("io_uring_cq_eventfd_toggle", -result);
+    return {};
   }
 
   // Completions wait for the thread to run what makes them, or for room.
@@ -201,6 +198,7 @@ Result<Ring> Ring::Make(const Options& options) {
       // A child of ours must never hold the ring's memory: with it, it could act as us (E-03). We do not fork without
       // exec either; this is the second line.
       (void)::io_uring_ring_dontfork(&state->ring);
+      if (options.watches) OARLOCK_TRY_VOID(state->PrepareToWatch());
       return Ring(std::move(state));
     }
     if (result != -EINVAL) break;
@@ -222,7 +220,8 @@ void Ring::Poll(int fd, short events, uint64_t token) {
 
 bool Ring::Watch(int fd, short events, uint64_t token) {
   State& state = *state_;
-  if (state.watched_count == kMaxWatched || !state.CanWatch()) return false;
+  OARLOCK_CHECK(state.stirred.valid());
+  if (state.watched_count == kMaxWatched) return false;
   state.watched[state.watched_count] = {fd, events, 0};
   state.watched_tokens[state.watched_count++] = token;
   return true;

@@ -28,6 +28,7 @@ class Ring {
   struct Options {
     unsigned entries = 256;
     unsigned completions = 4096;
+    bool watches = false;  // Watch will be asked of it
   };
   // ENOSYS, EPERM: io_uring is absent or switched off (kernel.io_uring_disabled, a container's profile); the message
   // names the remedy.
@@ -40,8 +41,8 @@ class Ring {
   void Poll(int fd, short events, uint64_t token);
   // The same, for a few descriptors that are asked often: waited for by poll(2) in SubmitAndWait. Its wake-up can stay on the
   // CPU of the caller that makes it (seccomp's SYNC_WAKE_UP asks for that), the ring's own cannot: measured, 14 against 19 to
-  // 46 us for the round trip of a socket(2). Every wait costs 0.1 us for each. False where kMaxWatched are watched, or the
-  // kernel cannot wake such a wait for the ring's sake: then Poll.
+  // 46 us for the round trip of a socket(2). Every wait costs 0.1 us for each. False where kMaxWatched are watched: then
+  // Poll.
   [[nodiscard]] bool Watch(int fd, short events, uint64_t token);
   static constexpr unsigned kMaxWatched = 4;
   // Connects `fd` to an address of ours that stays valid until the completion, with the given personality (0: the ring's).

@@ -300,6 +300,7 @@ Result<std::unique_ptr<NewSession>> Admission::Examine(Connection& connection) {
   session->admitted_by = connection.peer.uid;
   session->slow_files = slow_files;
   session->reader = std::move(reader);
+  std::erase_if(users_, [](const auto& known) { return known.second.use_count() == 1; });  // whose sessions have all ended
   auto& user = users_[process.uid];
   if (user == nullptr) user = std::make_shared<UserLoad>();
   session->user = user;
@@ -378,12 +379,7 @@ void Admission::OnMoved(std::unique_ptr<MovedSession> moved) {
     return;
   }
   Result<Shard*> shard = moved->to_slow ? options_.lanes->Open(/*for_good=*/false) : options_.lanes->LeastLoaded();
-  if (!shard) {
-    // Its calls wait; nothing is refused for our shortage.
-    const auto held = std::make_shared<std::unique_ptr<MovedSession>>(std::move(moved));
-    reactor_.After(std::chrono::milliseconds(kMoveRetryMs), [this, held] { OnMoved(std::move(*held)); });
-    return;
-  }
+  if (!shard) return MoveLater(std::move(moved));
   moved->reply_ring = reactor_.ring_fd();
   moved->refusal.clear();
   options_.lanes->Count(*shard, 1);
@@ -392,15 +388,19 @@ void Admission::OnMoved(std::unique_ptr<MovedSession> moved) {
   reactor_.Post((*shard)->ring_fd(), Token::Pointer(TokenKind::kAdopt, raw), 0);
 }
 
+// Its calls wait; nothing is refused for our shortage.
+void Admission::MoveLater(std::unique_ptr<MovedSession> moved) {
+  const auto held = std::make_shared<std::unique_ptr<MovedSession>>(std::move(moved));
+  reactor_.After(std::chrono::milliseconds(kMoveRetryMs), [this, held] { OnMoved(std::move(*held)); });
+}
+
 void Admission::OnAdopted(MovedSession* raw) {
   auto decided = moving_.extract(raw);
   auto& [moved, shard] = decided.mapped();
   const auto at = sessions_.find(moved->id.text());
   if (!moved->refusal.empty()) {
     Leave(shard);
-    const auto held = std::make_shared<std::unique_ptr<MovedSession>>(std::move(moved));
-    reactor_.After(std::chrono::milliseconds(kMoveRetryMs), [this, held] { OnMoved(std::move(*held)); });
-    return;
+    return MoveLater(std::move(moved));
   }
   if (at == sessions_.end()) {
     // Ended while it was on its way: what told its old shard found nobody there.

@@ -86,6 +86,7 @@ class Admission {
   [[nodiscard]] Status CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const;
   [[nodiscard]] Result<Shard*> LaneFor(const NewSession& session, const Connection& connection);
   void OnMoved(std::unique_ptr<MovedSession> moved);
+  void MoveLater(std::unique_ptr<MovedSession> moved);
   void OnAdopted(MovedSession* moved);
   void Leave(Shard* shard);
   void OnAdmitted(NewSession* admitted);

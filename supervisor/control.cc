@@ -14,6 +14,7 @@
 #include "notif/abi/process.h"
 #include "notif/base/text.h"
 #include "notif/json.h"
+#include "supervisor/lanes.h"
 
 namespace oarlock::supervisor {
 namespace {
@@ -30,7 +31,7 @@ Json Describe(const SessionInfo& session) {
           {"module", session.facts.module},
           {"uid", session.facts.uid},
           {"started", session.started_us / 1000},
-          {"lane", "fast"}};
+          {"lane", Lanes::IsSlow(session.shard) ? "slow" : "fast"}};
 }
 
 // Removes the socket file of a supervisor that has gone. EADDRINUSE: one lives. A killed one's ring may keep its socket a moment

@@ -13,9 +13,8 @@ namespace oarlock::supervisor {
 // refuses the session's further calls. This is how the two agree on whose the session is, without a lock.
 class Lane {
  public:
-  // `beat` is the shard's and outlives every use of the lane. `permanent`: the session stays here for as long as it lives.
-  Lane(Beat& beat, bool permanent) : beat_(beat), permanent_(permanent) {}
-  [[nodiscard]] bool permanent() const noexcept { return permanent_; }
+  // `beat` is the shard's and outlives every use of the lane.
+  explicit Lane(Beat& beat) : beat_(beat) {}
 
   // --- the shard's thread
   // The session that it serves now; null: none.
@@ -45,7 +44,6 @@ class Lane {
 
  private:
   Beat& beat_;
-  const bool permanent_;
   std::atomic<Session*> session_ = nullptr;
   std::atomic<bool> lent_ = false;
 };

@@ -29,7 +29,8 @@ class Lanes {
   [[nodiscard]] Result<Shard*> Open(bool for_good);
   // Of a slow lane: ends it, once its session has left. Of a fast shard: nothing.
   void Retire(Shard* shard);
-  [[nodiscard]] static bool IsSlow(const Shard* shard) noexcept { return shard->lane() != nullptr; }
+  // null: between two, after it has made a fast one wait.
+  [[nodiscard]] static bool IsSlow(const Shard* shard) noexcept { return shard == nullptr || shard->lane() != nullptr; }
   [[nodiscard]] std::vector<Shard*> All() const;
 
  private:

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "notif/base/check.h"
+#include "notif/base/pass_fd.h"
 #include "notif/kernel.h"
 #include "proxyport/gate.h"
 #include "supervisor/limits.h"
@@ -37,12 +38,6 @@ struct Reader::Reply {
 };
 
 namespace {
-
-// Room for one descriptor.
-union Control {
-  char bytes[CMSG_SPACE(sizeof(int))];
-  cmsghdr aligned;
-};
 
 // What posix_spawn wants, freed with it.
 struct SpawnPlan {
@@ -167,12 +162,12 @@ int Reader::Await(uint64_t sequence, uint64_t wait_ns, Reply* reply, UniqueFd* p
     if (polled <= 0) return -ETIMEDOUT;
     *reply = {};
     iovec part{reply, sizeof(*reply)};
-    Control control{};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
     const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got != sizeof(*reply)) return -EPIPE;
@@ -221,28 +216,12 @@ int ServeReads(int socket) {
         if (is_socket) (void)kernel::GetLocalAddress(pinned.get(), &address, &size);
       }
     }
-    iovec part{&reply, sizeof(reply)};
-    Control control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (is_socket) {
-      message.msg_control = control.bytes;
-      message.msg_controllen = sizeof(control.bytes);
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = pinned.get();
-      std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    }
-    ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    const int fd = pinned.get();
+    ssize_t sent = SendWithFds(socket, &reply, sizeof(reply), {&fd, is_socket ? 1U : 0U});
     if (sent < 0 && is_socket && (errno == ETOOMANYREFS || errno == ENOMEM || errno == ENOBUFS)) {
       // Too many of our user's are on their way: a shortage, after which the call is tried again.
       reply.result = -ENFILE;
-      message.msg_control = nullptr;
-      message.msg_controllen = 0;
-      sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+      sent = ::send(socket, &reply, sizeof(reply), MSG_NOSIGNAL);
     }
     if (sent != sizeof(reply)) return 0;
     // Only now is a descriptor closed that is no socket: this may never come back.

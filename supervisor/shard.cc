@@ -28,7 +28,7 @@ Shard::Shard(const Options& options) : options_(options) {
   begun_.reserve(options_.max_calls);
   settling_.reserve(options_.max_calls);
   if (options_.lanes == Options::Lanes::kSlow || options_.lanes == Options::Lanes::kSlowForGood)
-    lane_ = std::make_shared<Lane>(beat_, options_.lanes == Options::Lanes::kSlowForGood);
+    lane_ = std::make_shared<Lane>(beat_);
 }
 
 Shard::~Shard() {
@@ -43,7 +43,7 @@ Result<std::unique_ptr<Shard>> Shard::Start(const Options& options) {
   shard->thread_ = OARLOCK_TRY(MakeThread([&shard = *shard, &ready] {
     (void)::prctl(PR_SET_NAME, "oarlock-shard");
     // In its own thread: the ring takes operations and personalities from no other.
-    auto ring = Ring::Make({});
+    auto ring = Ring::Make({.watches = true});
     if (!ring) {
       ready.set_value(std::unexpected(ring.error()));
       return;

@@ -118,7 +118,7 @@ class Shard {
   void CloseElsewhere(UniqueFd fd);
   void CountIn(Session& session) noexcept;
   [[nodiscard]] Refusal ReadAddress(uint32_t at, uint64_t pointer, int32_t size);
-  void FetchFacts(Call& call);
+  int FetchFacts(Call& call);
 
   // looking (shard_look.cc)
   void Look();

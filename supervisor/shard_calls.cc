@@ -143,7 +143,10 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
   const int pinned = PinTask(session, call.session, call.tid, fd);
   // Only now is it sure that thread and memory were the caller's.
   if (kernel::IdValid(session.listener.get(), call.id) != 0) {
-    if (pinned >= 0) kernel::Close(pinned);
+    if (pinned >= 0) {
+      call.fd.Reset(pinned);
+      call.close_elsewhere = true;  // it may be whatever its number was given to meanwhile
+    }
     Release(at);
     return Pinned::kAnswered;
   }
@@ -162,15 +165,20 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
   return Pinned::kOk;
 }
 
-void Shard::FetchFacts(Call& call) {
+// Returns 0, or -ENOTSOCK or -EBADF of what is none.
+int Shard::FetchFacts(Call& call) {
   const auto fetch = [&](int name, std::optional<int>& fact) {
     int value = 0;
-    if (!fact && kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, name, &value) == 0) fact = value;
+    const int result = fact ? 0 : kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, name, &value);
+    if (result == 0 && !fact) fact = value;
+    return result;
   };
-  fetch(SO_DOMAIN, call.socket.domain);
-  fetch(SO_TYPE, call.socket.type);
-  fetch(SO_PROTOCOL, call.socket.protocol);
+  const int result = fetch(SO_DOMAIN, call.socket.domain);
   call.close_elsewhere = call.socket.domain != AF_INET && call.socket.domain != AF_INET6;
+  if (result == -ENOTSOCK || result == -EBADF) return result;
+  (void)fetch(SO_TYPE, call.socket.type);
+  (void)fetch(SO_PROTOCOL, call.socket.protocol);
+  return 0;
 }
 
 void Shard::HandleConnect(uint32_t at) {
@@ -190,10 +198,7 @@ void Shard::HandleConnect(uint32_t at) {
   const Decision decision = unread == Refusal::kNone ? session.gate.JudgeConnect(call.address) : Decision::Refuse(unread);
   if (decision.verdict == Decision::Verdict::kRefuse) {
     // The kernel looks at the descriptor before the address.
-    int domain = 0;
-    const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);
-    FetchFacts(call);
-    if (not_socket == -ENOTSOCK || not_socket == -EBADF) return Answer(at, not_socket);
+    if (const int not_socket = FetchFacts(call); not_socket != 0) return Answer(at, not_socket);
     return Refuse(at, decision.refusal);
   }
   call.target = decision.target;
@@ -209,9 +214,9 @@ void Shard::HandleConnect(uint32_t at) {
       uint64_t cookie = 0;
       if (kernel::GetNetnsCookie(call.fd.get(), &cookie) == 0) call.socket.netns_cookie = cookie;
     }
-    if (protocol != IPPROTO_TCP) FetchFacts(call);
+    if (protocol != IPPROTO_TCP) (void)FetchFacts(call);
     if (const Refusal refusal = session.gate.JudgeTcpSocket(call.socket); refusal != Refusal::kNone) {
-      FetchFacts(call);
+      (void)FetchFacts(call);
       return Refuse(at, refusal);
     }
   }
@@ -288,7 +293,7 @@ void Shard::FinishConnect(uint32_t at) {
       Refuse(at, Refusal::kSelfConnect);
     } else if (is_unix && result != 0 && result != -EAGAIN) {
       // Facts of a unix socket are asked for only where the kernel refused: they cost a call each.
-      FetchFacts(call);
+      (void)FetchFacts(call);
       sockaddr_storage peer{};
       socklen_t size = 0;
       const bool unnamed = result == -EISCONN && kernel::GetPeerAddress(call.fd.get(), &peer, &size) == 0 &&
@@ -341,12 +346,8 @@ void Shard::HandleSetSockOpt(uint32_t at) {
     if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
     return;
   }
-  FetchFacts(call);
-  if (read == -EINVAL || read == -EFAULT) {
-    int domain = 0;
-    const int not_socket = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, SO_DOMAIN, &domain);
-    return Answer(at, not_socket == -ENOTSOCK || not_socket == -EBADF ? not_socket : read);
-  }
+  const int not_socket = FetchFacts(call);
+  if (read == -EINVAL || read == -EFAULT) return Answer(at, not_socket != 0 ? not_socket : read);
   if (read != 0) return Refuse(at, Refusal::kAddressUnreadable);
   const bool reset = wanted.l_onoff != 0 && wanted.l_linger == 0;
   Answer(at, kernel::SetLinger(call.fd.get(), reset, 0));

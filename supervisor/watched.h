@@ -16,7 +16,7 @@ auto Shard::Watched(uint32_t index, Beat::Step step, Act act) {
   beat_.Leave();
   if (lane_ != nullptr) lane_->AwaitReturn();
   const uint64_t now_ns = kernel::MonotonicNs();
-  const bool ended = beat_.TakeInterruption() == Beat::Step::kClose;
+  const bool ended = beat_.TakeInterruption() == Beat::Step::kClose && step == Beat::Step::kClose;
   if (ended || now_ns - since_ns > options_.strike_ns) Strike(index, now_ns, ended);
   return result;
 }

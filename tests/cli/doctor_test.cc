@@ -16,6 +16,7 @@
 
 #include "notif/abi/landlock.h"
 #include "notif/abi/process.h"
+#include "notif/base/pass_fd.h"
 #include "notif/json.h"
 #include "tests/live/bad_input_support.h"
 #include "tests/support/daemon.h"
@@ -255,20 +256,7 @@ TEST_F(DoctorTest, AnotherListenerAroundUs) {
   around_ = [&] {
     OuterFilter filter;
     const int listener = filter.Notify(SYS_vhangup).Install(abi::kSeccompFlagNewListener);
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &listener, sizeof(listener));
-    if (listener < 0 || ::sendmsg(theirs.get(), &message, 0) != 1) ::_exit(118);
+    if (listener < 0 || SendWithFd(theirs.get(), "", 1, listener) != 1) ::_exit(118);
   };
   Names({"seccomp.listener"}, "K_SECCOMP");
   EXPECT_NE(Diagnose().Field("seccomp.listener", "found").find("EBUSY: another listener"), std::string::npos);

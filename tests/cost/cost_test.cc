@@ -112,11 +112,11 @@ std::string Grants(const TcpServer& server, const std::string& broker) {
 
 const PerCall kFloorSocket = {{"ioctl", 2}};  // RECV, SEND
 const PerCall kFloorConnect = {{"ioctl", 3}, {"process_vm_readv", 1}, {"pidfd_getfd", 1}, {"getsockopt", 1}, {"connect", 1}, {"close", 1}};
-const PerCall kOurSocket = {{"ioctl", 2}, {"io_uring_enter", 1}};
-// The second io_uring_enter is the connect; getsockname finds a socket connected to itself (E-45).
-const PerCall kOurConnect = {{"ioctl", 3}, {"process_vm_readv", 1}, {"pidfd_getfd", 1}, {"getsockopt", 1},
-                             {"io_uring_enter", 2}, {"getsockname", 1}, {"close", 1}};
-const PerCall kOurUnixConnect = {{"ioctl", 3}, {"process_vm_readv", 1}, {"pidfd_getfd", 1}, {"io_uring_enter", 2}, {"close", 1}};
+const PerCall kOurSocket = {{"ppoll", 1}, {"ioctl", 2}};
+// io_uring_enter is the connect; getsockname finds a socket connected to itself (E-45).
+const PerCall kOurConnect = {{"ppoll", 1}, {"ioctl", 3}, {"process_vm_readv", 1}, {"pidfd_getfd", 1}, {"getsockopt", 1},
+                             {"io_uring_enter", 1}, {"getsockname", 1}, {"close", 1}};
+const PerCall kOurUnixConnect = {{"ppoll", 1}, {"ioctl", 3}, {"process_vm_readv", 1}, {"pidfd_getfd", 1}, {"io_uring_enter", 1}, {"close", 1}};
 // A clock that the vDSO cannot read costs calls of the machine's, not ours.
 PerCall WithoutClock(PerCall calls) {
   calls.erase("clock_gettime");

@@ -10,6 +10,7 @@
 
 #include <thread>
 
+#include "notif/base/pass_fd.h"
 #include "tests/hostile/program.h"
 
 namespace {
@@ -154,18 +155,7 @@ std::string Handed(const Words& words) {
     if (queued) {
       int pair[2];
       (void)!socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
-      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-      char byte = 0;
-      iovec part{&byte, 1};
-      msghdr message{};
-      message.msg_iov = &part;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = sizeof(control);
-      cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(c), &given, sizeof(int));
-      (void)sendmsg(pair[0], &message, 0);
+      (void)!oarlock::SendWithFd(pair[0], "", 1, given);
       close(given);
       close(pair[0]);
       pinned = pair[1];
@@ -284,18 +274,7 @@ std::string Queues(const Words& words) {
       int made = 0;
       for (; made < kAtOnce; made += 2)
         if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds + made) != 0) break;
-      alignas(cmsghdr) static char control[CMSG_SPACE(sizeof(fds))];
-      char byte = 0;
-      iovec part{&byte, 1};
-      msghdr message{};
-      message.msg_iov = &part;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(sizeof(int) * static_cast<size_t>(made));
-      cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(made));
-      std::memcpy(CMSG_DATA(c), fds, sizeof(int) * static_cast<size_t>(made));
-      const bool sent = made > 0 && sendmsg(pair[1], &message, MSG_DONTWAIT) == 1;
+      const bool sent = made > 0 && oarlock::SendWithFds(pair[1], "", 1, {fds, static_cast<size_t>(made)}, MSG_DONTWAIT) == 1;
       for (int i = 0; i < made; ++i) close(fds[i]);
       if (!sent) break;
       queued += made;

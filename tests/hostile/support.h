@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "notif/base/pass_fd.h"
 #include "notif/base/unique_fd.h"
 #include "tests/support/daemon.h"
 #include "tests/support/sandbox.h"
@@ -28,16 +29,6 @@ namespace oarlock::test {
 
 inline std::string AttackerPath() { return OARLOCK_BINARY_DIR "/tests/bin/hostile-attacker"; }
 inline std::string StallerPath() { return OARLOCK_BINARY_DIR "/tests/bin/hostile-staller"; }
-
-// What a word came to.
-inline std::string ResultOf(const std::string& out, const std::string& word) {
-  const std::string key = word + " -> ";
-  size_t at = out.starts_with(key) ? 0 : out.find("\n" + key);
-  if (at == std::string::npos) return "(not done)";
-  at = out.find("-> ", at) + 3;
-  return out.substr(at, out.find('\n', at) - at);
-}
-inline std::string ResultOf(const Outcome& outcome, const std::string& word) { return ResultOf(outcome.out, word); }
 
 // One count of a tally "0:12 EACCES:7".
 inline long CountOf(const std::string& tally, const std::string& name) {
@@ -134,21 +125,7 @@ class HandingBroker {
       const UniqueFd peer(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       const UniqueFd given = make_();
       if (!peer.valid() || !given.valid()) continue;
-      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-      char byte = 'x';
-      iovec part{&byte, 1};
-      msghdr message{};
-      message.msg_iov = &part;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = sizeof(control);
-      cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c->cmsg_level = SOL_SOCKET;
-      c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = given.get();
-      std::memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-      (void)::sendmsg(peer.get(), &message, MSG_NOSIGNAL);
+      (void)!SendWithFd(peer.get(), "x", 1, given.get());
     }
   }
   std::function<UniqueFd()> make_;
@@ -184,24 +161,6 @@ class NodeUnder {
  private:
   TemporaryDirectory directory_;
   std::unique_ptr<Process> process_;
-};
-
-// A unix listener whose backlog is full: every further connect waits.
-class FullBroker {
- public:
-  explicit FullBroker(const std::string& path) : server_(path, SOCK_STREAM, 0666, false, 0) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    for (UniqueFd& filler : fillers_) {
-      filler.Reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      (void)::connect(filler.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    }
-  }
-
- private:
-  UnixServer server_;
-  UniqueFd fillers_[2];
 };
 
 inline std::vector<std::string> Attack(std::vector<std::string> words) {

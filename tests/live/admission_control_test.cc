@@ -53,6 +53,22 @@ TEST_F(ControlTest, TellsOfTheSessions) {
   node.ExpectWell();
 }
 
+TEST_F(ControlTest, TellsWhichLaneASessionIsIn) {
+  Daemon daemon({"--admit-uid", "65534"});
+  for (const bool other : {false, true}) {
+    Sandbox sandbox;
+    sandbox.Supervisor(daemon.socket());
+    if (other) sandbox.As(65534);
+    Process module(sandbox.Options({ProbePath(), "pid", "sleep,30000"}));
+    ASSERT_TRUE(module.WaitFor("pid -> 0")) << module.err();
+    const std::string answer = ResultOf(Speak({"seqpacket," + daemon.control(), kPs, "line"}), "line");
+    EXPECT_NE(answer.find(other ? "\"lane\":\"slow\"" : "\"lane\":\"fast\""), std::string::npos) << answer;
+    module.Signal(SIGKILL);
+    (void)module.Wait();
+    EXPECT_TRUE(Eventually([&] { return ResultOf(Speak({"seqpacket," + daemon.control(), kPs, "line"}), "line").ends_with("[]}"); }));
+  }
+}
+
 TEST_F(ControlTest, WrongRequestsAreAnsweredAndHarmNothing) {
   Node node;
   const auto refuses = [&](const std::string& request, const std::string& part) {

@@ -32,9 +32,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "notif/base/pass_fd.h"
 
 namespace {
 
@@ -320,21 +323,7 @@ std::string Send(const Words& words) {
   }
   size_t sent = 0;
   do {
-    iovec piece{const_cast<char*>(part.data()) + sent, part.size() - sent};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    std::vector<char> control(CMSG_SPACE(sizeof(int) * std::max<size_t>(fds.size(), 1)));
-    if (sent == 0 && !fds.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
-      std::memcpy(CMSG_DATA(header), fds.data(), sizeof(int) * fds.size());
-    }
-    const ssize_t wrote = sendmsg(current, &message, MSG_NOSIGNAL);
+    const ssize_t wrote = oarlock::SendWithFds(current, part.data() + sent, part.size() - sent, sent == 0 ? std::span<const int>(fds) : std::span<const int>());
     if (wrote < 0) {
       for (const int fd : fds) close(fd);
       return Name(errno) + " after " + std::to_string(sent);

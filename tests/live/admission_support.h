@@ -34,18 +34,6 @@ inline ProcessOptions SpeakerOptions(const std::vector<std::string>& steps) {
 }
 inline Outcome Speak(const std::vector<std::string>& steps) { return RunProcess(SpeakerOptions(steps)); }
 
-// What a step of a speaker or a word of the probe came to, the first time it was done.
-inline std::string ResultOf(const std::string& out, const std::string& word) {
-  const std::string key = word + " -> ";
-  size_t at = out.starts_with(key) ? 0 : out.find("\n" + key);
-  if (at == std::string::npos) return "(not done)";
-  at = out.find("-> ", at) + 3;
-  return out.substr(at, out.find('\n', at) - at);
-}
-inline std::string ResultOf(const Outcome& outcome, const std::string& word) {
-  return ResultOf(outcome.out, word);
-}
-
 // A message as our launcher would send it, of a session that may reach nothing.
 inline wire::Admission SampleAdmission() {
   wire::Admission admission;

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "notif/abi/landlock.h"
+#include "notif/base/pass_fd.h"
 #include "tests/live/admission_support.h"
 #include "tests/live/bad_input_support.h"
 
@@ -146,20 +147,7 @@ TEST_F(FaultTest, AnotherListenerAroundUs) {
   options.before_exec = [&] {
     OuterFilter filter;
     int listener = filter.Notify(SYS_vhangup).Install(abi::kSeccompFlagNewListener);
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &listener, sizeof(int));
-    if (listener < 0 || ::sendmsg(theirs.get(), &message, 0) != 1) ::_exit(118);
+    if (listener < 0 || SendWithFd(theirs.get(), "", 1, listener) != 1) ::_exit(118);
   };
   ExpectStopped(RunProcess(options), 70, "K_SECCOMP ", "EBUSY");
 }

@@ -15,24 +15,6 @@
 namespace oarlock::test {
 namespace {
 
-// A unix listener whose backlog is full: every further connect waits.
-class FullBroker {
- public:
-  explicit FullBroker(const std::string& path) : server_(path, SOCK_STREAM, 0666, false, 0) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    for (UniqueFd& filler : fillers_) {
-      filler.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      (void)connect(filler.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    }
-  }
-
- private:
-  UnixServer server_;
-  UniqueFd fillers_[2];
-};
-
 // Connects in a loop and prints the longest call in milliseconds once its stdin ends.
 constexpr const char* kNeighbour =
     "import socket,sys,time,select\n"

@@ -22,14 +22,6 @@ std::string Policy(const std::string& members, bool nobody) {
 
 std::string Egress(uint16_t port) { return "\"net\":\"egress-allowlist\",\"proxy_port\":" + std::to_string(port); }
 
-// "word -> result" of one operation.
-std::string ResultOf(const Outcome& outcome, const std::string& word) {
-  const std::string key = word + " -> ";
-  const size_t at = outcome.out.find(key);
-  if (at == std::string::npos) return "(no result: " + outcome.out + outcome.err + ")";
-  return outcome.out.substr(at + key.size(), outcome.out.find('\n', at) - at - key.size());
-}
-
 size_t Count(const std::vector<LogLine>& log, const std::string& kind, const std::string& code, const std::string& call) {
   size_t count = 0;
   for (const LogLine& line : log)

@@ -37,14 +37,6 @@ constexpr const char* kSegment = "2001:db8:77::1";
 
 std::string ProbeOfOurs() { return OARLOCK_BINARY_DIR "/tests/bin/netns-probe"; }
 
-std::string ResultOf(const Outcome& outcome, const std::string& word) {
-  const std::string key = word + " -> ";
-  size_t at = outcome.out.starts_with(key) ? 0 : outcome.out.find("\n" + key);
-  if (at == std::string::npos) return "(not done) " + outcome.err;
-  at = outcome.out.find("-> ", at) + 3;
-  return outcome.out.substr(at, outcome.out.find('\n', at) - at);
-}
-
 void Ip(Words words) {
   ProcessOptions options;
   words.insert(words.begin(), FindInstalled("ip"));

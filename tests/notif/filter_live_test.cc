@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "notif/abi/seccomp.h"
+#include "notif/base/pass_fd.h"
 #include "notif/base/unique_fd.h"
 #include "notif/filter/programs.h"
 
@@ -42,18 +43,7 @@ constexpr int kSetUpFailed = 120;
 
 // Hands the listener over as the launcher does: by sendmsg, which no filter may notify.
 bool SendDescriptor(int socket, int fd) {
-  char byte = 0;
-  iovec data = {&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  *header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  return oarlock::SendWithFd(socket, "", 1, fd) == 1;
 }
 
 UniqueFd ReceiveDescriptor(int socket) {

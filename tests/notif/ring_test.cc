@@ -70,7 +70,7 @@ std::thread Later(std::function<void()> act) {
 class RingTest : public ::testing::Test {
  protected:
   RingTest() {
-    auto made = Ring::Make({});
+    auto made = Ring::Make({.watches = true});
     if (!made) throw std::runtime_error(made.error().Message());
     ring_.emplace(std::move(*made));
   }

@@ -138,6 +138,19 @@ Outcome Process::Wait() {
   return outcome_;
 }
 
+std::string ResultOf(const std::string& out, const std::string& word) {
+  const std::string key = word + " -> ";
+  size_t at = out.starts_with(key) ? 0 : out.find("\n" + key);
+  if (at == std::string::npos) return "(not done)";
+  at = out.find("-> ", at) + 3;
+  return out.substr(at, out.find('\n', at) - at);
+}
+
+std::string ResultOf(const Outcome& outcome, const std::string& word) {
+  const std::string result = ResultOf(outcome.out, word);
+  return result == "(not done)" ? result + " " + outcome.err : result;
+}
+
 Outcome RunProcess(const ProcessOptions& options) {
   Process process(options);
   return process.Wait();

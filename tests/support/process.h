@@ -61,6 +61,10 @@ class Process {
   bool reaped_ = false;
 };
 
+// What the programs of the tests print of one operation, "word -> result"; "(not done)" where they did not.
+[[nodiscard]] std::string ResultOf(const std::string& out, const std::string& word);
+[[nodiscard]] std::string ResultOf(const Outcome& outcome, const std::string& word);
+
 [[nodiscard]] Outcome RunProcess(const ProcessOptions& options);
 // By PATH; empty where it is not installed.
 [[nodiscard]] std::string FindInstalled(const std::string& name);

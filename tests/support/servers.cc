@@ -172,4 +172,14 @@ uint16_t FreePort() {
   return PortOf(fd.get());
 }
 
+FullBroker::FullBroker(const std::string& path) : server_(path, SOCK_STREAM, 0666, false, 0) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  for (UniqueFd& filler : fillers_) {
+    filler.Reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    (void)::connect(filler.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  }
+}
+
 }  // namespace oarlock::test

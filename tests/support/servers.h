@@ -67,4 +67,14 @@ class UnixServer : public Server {
 // A port of 127.0.0.1 that nobody listens on now.
 [[nodiscard]] uint16_t FreePort();
 
+// A unix listener whose backlog is full: every further connect waits.
+class FullBroker {
+ public:
+  explicit FullBroker(const std::string& path);
+
+ private:
+  UnixServer server_;
+  UniqueFd fillers_[2];
+};
+
 }  // namespace oarlock::test
