@@ -39,8 +39,10 @@ inline constexpr long kWatchIntervalNs = 5'000'000;
 inline constexpr unsigned kQuietLooks = 200;
 // A wait longer than this in a step that a module can make slow counts against its session; honest programs cross it now and
 // then on a busy machine, so it takes kStrikes of them within kStrikeWindowNs to send a session to the slow lane, and
-// kPardonNs without one to bring it back.
+// kPardonNs without one to bring it back. One that lasts kMoveNs is enough: a neighbour is to have no more than one wait of
+// 50 ms a minute (E-212), and three in a row of those that a fork of much memory makes (265 ms, E-68) would be three.
 inline constexpr uint64_t kStrikeNs = 1'000'000;
+inline constexpr uint64_t kMoveNs = 40'000'000;
 inline constexpr unsigned kStrikes = 3;
 inline constexpr uint64_t kStrikeWindowNs = 1'000'000'000;
 inline constexpr uint64_t kPardonNs = 60'000'000'000;

@@ -84,7 +84,6 @@ struct Call {
   bool interrupt_seen = false;     // a signal asked for EINTR at the last look
   bool signalled = false;          // the attempt was cancelled for a signal
   bool approve_after_record = false;
-  bool slow_submit = false;        // its submission made the shard wait
   bool close_elsewhere = false;    // its pinned descriptor is no fresh TCP or unix socket
   uint32_t generation = 0;
   uint32_t session = kNoSlot;
@@ -96,6 +95,7 @@ struct Call {
   uint32_t nr = 0;
   uint64_t args[6] = {};
   uint64_t received_ns = 0, ready_ns = 0, deadline_ns = 0, real_us = 0, next_look_ns = 0;
+  uint64_t submit_ns = 0;          // how long its submission made the shard wait, where that was long
 
   UniqueFd fd;                     // the caller's pinned descriptor
   UniqueFd status;                 // /proc/TID/status, once it has been looked at

@@ -19,6 +19,14 @@
 
 namespace oarlock::supervisor {
 
+// When a session that makes its shard wait goes to a lane of its own, and when it comes back; nanoseconds.
+struct Patience {
+  uint64_t strike_ns = kStrikeNs;        // a step that takes longer counts against its session
+  uint64_t window_ns = kStrikeWindowNs;  // kStrikes within it send it away
+  uint64_t move_ns = kMoveNs;            // ... and one of this length does so alone
+  uint64_t pardon_ns = kPardonNs;        // without a strike for this long, it is taken back
+};
+
 // One thread, one ring, its own sessions; shares nothing with other shards. Receives the sessions' calls, judges, acts,
 // records, answers. Everything from outside comes as a completion: TokenKind::kAdmit, kEndSession, kStop.
 //
@@ -42,8 +50,7 @@ class Shard {
       kSlowForGood,
     };
     Lanes lanes = Lanes::kNone;
-    uint64_t strike_ns = kStrikeNs;   // a step that takes longer counts against its session
-    uint64_t pardon_ns = kPardonNs;   // without a strike for this long, a session is taken back
+    Patience patience;
   };
 
   // Starts the thread and waits until its ring stands.
@@ -87,7 +94,7 @@ class Shard {
   // lanes (shard_lanes.cc)
   template <typename Act>
   auto Watched(uint32_t index, Beat::Step step, Act act);
-  void Strike(uint32_t index, uint64_t now_ns, bool at_once);
+  void Strike(uint32_t index, uint64_t now_ns, uint64_t waited_ns);
   void SubmitBegun();
   void ConsiderPardon();
   void BeginMove(uint32_t index);

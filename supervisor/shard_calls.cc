@@ -272,7 +272,7 @@ void Shard::FinishConnect(uint32_t at) {
   const int result = call.attempt.result();
   const bool is_unix = call.target->kind == proxyport::Target::Kind::kUnix;
 
-  if (call.slow_submit && result != -EADDRNOTAVAIL) Strike(session_index, kernel::MonotonicNs(), false);
+  if (call.submit_ns != 0 && result != -EADDRNOTAVAIL) Strike(session_index, kernel::MonotonicNs(), call.submit_ns);
   if (result == -ECANCELED && session.moving && !call.caller_gone) {
     if (is_unix) session.blocked_unix = kNoSlot;
     return Hold(at);

@@ -11,13 +11,13 @@
 namespace oarlock::supervisor {
 
 // Preemption crosses the bound too, so it takes several within a short while; a close that had to be ended was no accident.
-void Shard::Strike(uint32_t index, uint64_t now_ns, bool at_once) {
+void Shard::Strike(uint32_t index, uint64_t now_ns, uint64_t waited_ns) {
   Session& session = *sessions_[index].session;
   std::ranges::rotate(session.strikes_ns, session.strikes_ns.begin() + 1);
   session.strikes_ns.back() = now_ns;
   if (options_.lanes != Options::Lanes::kFast) return;
   const uint64_t first = session.strikes_ns.front();
-  if (at_once || (first != 0 && now_ns - first <= kStrikeWindowNs)) BeginMove(index);
+  if (waited_ns >= options_.patience.move_ns || (first != 0 && now_ns - first <= options_.patience.window_ns)) BeginMove(index);
 }
 
 // A connect waits for its socket's lock, which a sender can hold while it faults pages in (E-69). One that was submitted alone
@@ -32,8 +32,8 @@ void Shard::SubmitBegun() {
   beat_.Leave();
   if (lane_ != nullptr) lane_->AwaitReturn();
   const uint64_t now_ns = kernel::MonotonicNs();
-  if (now_ns - since_ns <= options_.strike_ns) return;
-  if (count == 1) calls_[settling_.back().at].slow_submit = true;  // counts once its result is known
+  if (now_ns - since_ns <= options_.patience.strike_ns) return;
+  if (count == 1) calls_[settling_.back().at].submit_ns = now_ns - since_ns;  // counts once its result is known
   else careful_until_ns_ = now_ns + kStrikeWindowNs;
 }
 
@@ -41,7 +41,7 @@ void Shard::ConsiderPardon() {
   if (options_.lanes != Options::Lanes::kSlow) return;
   for (uint32_t index = 0; index < sessions_.size(); ++index) {
     const Session* session = sessions_[index].session.get();
-    if (session != nullptr && turn_ns_ > session->strikes_ns.back() + options_.pardon_ns) BeginMove(index);
+    if (session != nullptr && turn_ns_ > session->strikes_ns.back() + options_.patience.pardon_ns) BeginMove(index);
   }
 }
 
@@ -148,7 +148,7 @@ void Shard::Adopt(MovedSession* moved) {
     calls_[at].session = index;
     calls_[at].next = calls_[at].pending_at = kNoSlot;
     calls_[at].state = Call::State::kStarting;
-    calls_[at].slow_submit = false;
+    calls_[at].submit_ns = 0;
     CountIn(adopted);
     // Judged already, or not yet.
     if (calls_[at].target != nullptr && calls_[at].fd.valid()) Connect(at);

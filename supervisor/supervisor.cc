@@ -81,8 +81,7 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options) {
                                                     .admission_ring = self->reactor_->ring_fd(),
                                                     .closer_ring = self->closer_->ring_fd(),
                                                     .watchdog = self->watchdog_.get(),
-                                                    .strike_ns = options.strike_ns,
-                                                    .pardon_ns = options.pardon_ns}}));
+                                                    .patience = options.patience}}));
   options.admission.lanes = self->lanes_.get();
   options.admission.writer_ring = self->writer_->ring_fd();
   options.admission.closer_ring = self->closer_->ring_fd();

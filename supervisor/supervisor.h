@@ -24,7 +24,7 @@ class Supervisor {
   struct Options {
     audit::WriterOptions log;
     unsigned shards = 1;
-    uint64_t strike_ns = kStrikeNs, pardon_ns = kPardonNs;  // as Shard::Options
+    Patience patience;
     bool slow_lanes = true;        // false: for one session, which has no neighbours to be kept from
     uint32_t calls_per_shard = kMaxCallsPerShard;
     uint32_t records_per_shard = kMaxRecordsPerShard;

@@ -17,7 +17,8 @@ auto Shard::Watched(uint32_t index, Beat::Step step, Act act) {
   if (lane_ != nullptr) lane_->AwaitReturn();
   const uint64_t now_ns = kernel::MonotonicNs();
   const bool ended = beat_.TakeInterruption() == Beat::Step::kClose && step == Beat::Step::kClose;
-  if (ended || now_ns - since_ns > options_.strike_ns) Strike(index, now_ns, ended);
+  const uint64_t waited_ns = ended ? UINT64_MAX : now_ns - since_ns;
+  if (waited_ns > options_.patience.strike_ns) Strike(index, now_ns, waited_ns);
   return result;
 }
 

@@ -31,11 +31,11 @@ size_t Threads(pid_t pid, const std::string& name) {
 class LanesTest : public ::testing::Test {
  protected:
   // Any step counts as a long one, and a session is taken back after `pardon_ms`.
-  void Start(int pardon_ms, std::optional<uid_t> uid = {}, std::function<void()> before_exec = {}) {
+  void Start(int pardon_ms, std::optional<uid_t> uid = {}, uint64_t window_ns = 1'000'000'000, uint64_t move_ns = UINT64_MAX) {
     daemon_ = std::make_unique<Process>(ProcessOptions{
         .argv = {OARLOCK_BINARY_DIR "/tests/bin/lanes-daemon", directory_ / "admit.sock", directory_ / "control.sock",
-                 directory_ / "audit.jsonl", "0", std::to_string(pardon_ms * 1'000'000LL)},
-        .environment = {}, .input = {}, .directory = {}, .uid = uid, .timeout = std::chrono::minutes(5), .before_exec = std::move(before_exec)});
+                 directory_ / "audit.jsonl", std::to_string(window_ns), std::to_string(move_ns), std::to_string(pardon_ms * 1'000'000LL)},
+        .environment = {}, .input = {}, .directory = {}, .uid = uid, .timeout = std::chrono::minutes(5), .before_exec = {}});
     ASSERT_TRUE(daemon_->WaitFor("ready:")) << daemon_->err();
   }
   void Inside(Sandbox& sandbox) const { sandbox.Supervisor(directory_ / "admit.sock").Timeout(std::chrono::minutes(3)); }
@@ -152,6 +152,24 @@ TEST_F(LanesTest, WaitingConnectsGoAlong) {
   }
   EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; }));
   Ends();
+}
+
+// Three long waits send a session away, or a single one that is long enough.
+TEST_F(LanesTest, OneLongWaitIsEnough) {
+  for (const bool enough : {false, true}) {
+    // However many there are, no three of them count.
+    ASSERT_NO_FATAL_FAILURE(Start(60'000, {}, 0, enough ? 0 : UINT64_MAX));
+    Sandbox sandbox(Policy());
+    Inside(sandbox);
+    // The proof's call is read, pinned and closed.
+    Process client(sandbox.Options({ProbePath(), "pid", "sleep,30000"}));
+    ASSERT_TRUE(client.WaitFor("pid -> 0")) << client.err();
+    if (enough) EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 3; }));
+    else EXPECT_EQ(Threads(daemon_->pid(), "oarlock-shard"), 2U);
+    client.Signal(SIGKILL);
+    (void)client.Wait();
+    Ends();
+  }
 }
 
 // A lane needs a thread. While there is none, the session waits; nothing is refused, and nothing stops.
