@@ -121,6 +121,7 @@ Rule RuleOf(Refusal refusal) noexcept {
     case Refusal::kLease:
     case Refusal::kInterfaceIoctl:
     case Refusal::kCallDenied:
+    case Refusal::kForeignTask:
     case Refusal::kTruncateDenied:
     case Refusal::kNotBuilt:
       return Rule::kCallTable;

@@ -103,9 +103,21 @@ inline constexpr ArgTest kPrctlTests[] = {{0, Op::kIn, kAllBits, kForbiddenPrctl
 inline constexpr ArgClause kPrctlClauses[] = {{kPrctlTests, Action::kNotify}};
 inline constexpr ArgRule kPrctlRule = {kPrctlClauses, Action::kAllow};
 
-inline constexpr ArgTest kOthersLimitsTests[] = {kAnyOf<0, kAllBits>};
-inline constexpr ArgClause kOthersLimitsClauses[] = {{kOthersLimitsTests, Action::kNotify}};
-inline constexpr ArgRule kOwnLimitsRule = {kOthersLimitsClauses, Action::kAllow};
+// A task that is named by its number; 0 is the caller.
+template <uint8_t kTaskArg>
+inline constexpr ArgTest kOtherTaskTests[] = {kAnyOf<kTaskArg, kAllBits>};
+inline constexpr ArgClause kTaskClauses[] = {{kOtherTaskTests<0>, Action::kNotify}};
+inline constexpr ArgRule kTaskRule = {kTaskClauses, Action::kAllow};
+// ... or a process group's or user's tasks, where the argument before it says so: nobody can tell whose all those are.
+template <const uint32_t (&kOneTask)[1]>
+inline constexpr ArgTest kManyTasksTests[] = {{0, Op::kNotIn, kAllBits, kOneTask}};
+template <const uint32_t (&kOneTask)[1]>
+inline constexpr ArgClause kTaskOrManyClauses[] = {{kManyTasksTests<kOneTask>, Action::kNotify, Refusal::kCallDenied},
+                                                   {kOtherTaskTests<1>, Action::kNotify}};
+template <const uint32_t (&kOneTask)[1]>
+inline constexpr ArgRule kTaskOrManyRule = {kTaskOrManyClauses<kOneTask>, Action::kAllow};
+inline constexpr uint32_t kPriorityOfOne[] = {0};    // PRIO_PROCESS
+inline constexpr uint32_t kIoPriorityOfOne[] = {1};  // IOPRIO_WHO_PROCESS
 
 inline constexpr uint32_t kSetLease[] = {1024};
 inline constexpr ArgTest kLeaseTests[] = {{1, Op::kIn, kAllBits, kSetLease}};

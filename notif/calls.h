@@ -87,6 +87,7 @@ enum class Handler : uint8_t {
   kSetSockOpt,
   kSend,        // sendto, sendmsg, sendmmsg
   kBind,
+  kTask,        // names a task: let through where that is one of the sandbox's own
   kRefuse,      // RefusalOf, whatever the policy
 };
 
@@ -96,7 +97,8 @@ enum class Group : uint8_t {
 
 // What an argument is to the kernel. kAddress is a socket address that the call reads (one that it writes is a kPointer)
 // and is followed by its kAddressLength.
-enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode };
+// kTask: the number of a thread or process.
+enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode, kTask };
 
 // What the shapes that `applies` accepts do instead of the row's base. A row depends on one property of a shape at most.
 struct ShapeVariant {

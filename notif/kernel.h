@@ -29,7 +29,7 @@ namespace oarlock::kernel {
 [[nodiscard]] int Receive(int listener, abi::SeccompNotif* notification) noexcept;
 // Answers a call. `error` <= 0 is asserted: a positive value would read as success. -ENOENT: the caller is gone, normal.
 [[nodiscard]] int Reply(int listener, uint64_t id, int64_t value, int error) noexcept;
-// Lets the kernel run the call itself. Only for calls whose arguments all live in registers; never connect or bind.
+// Lets the kernel run the call itself. Only for calls that are judged by registers alone; never connect or bind.
 [[nodiscard]] int ReplyContinue(int listener, uint64_t id) noexcept;
 // 0 while the caller still waits for this id, -ENOENT after.
 [[nodiscard]] int IdValid(int listener, uint64_t id) noexcept;
@@ -59,6 +59,14 @@ struct TaskSignals {
 // /proc/TID/status, opened once and read again at each look (6 us). -errno where the task is gone.
 [[nodiscard]] int OpenTaskStatus(pid_t tid) noexcept;
 [[nodiscard]] int ReadTaskSignals(int status_fd, TaskSignals* signals) noexcept;
+
+// Whose a task is.
+struct TaskPlace {
+  pid_t tgid = 0, parent = 0;
+  int seccomp_filters = 0;
+  uint64_t start_ticks = 0;      // of the thread group, as below
+};
+[[nodiscard]] int LocateTask(pid_t tid, TaskPlace* place) noexcept;  // -ESRCH: there is none
 
 // What a record says about the process behind a call. Text is raw bytes of the sandbox, cut, not terminated.
 struct TaskDescription {

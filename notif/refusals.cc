@@ -63,6 +63,7 @@ constexpr std::array<RefusalRow, static_cast<size_t>(Refusal::kCount)> kRows = {
     {Reason::kSyscallDenied, Kind::kDeny, EINVAL, false, "file leases hold up other users of the file", kNoHint},
     {Reason::kSyscallDenied, Kind::kProbe, EPERM, false, "interface requests are not granted", kNoHint},
     {Reason::kSyscallDenied, Kind::kDeny, EPERM, false, "this call is not granted", kNoHint},
+    {Reason::kSyscallDenied, Kind::kDeny, EPERM, true, "the task is not one of the sandbox's own", kNoHint},
     {Reason::kSyscallDenied, Kind::kDeny, EACCES, false,
      "this kernel's Landlock cannot judge truncation, so truncation by path is refused", "use a kernel since 6.2"},
     {Reason::kNotBuilt, Kind::kProbe, ENOSYS, true, "io_uring would bypass the filter", kNoHint},

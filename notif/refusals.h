@@ -69,6 +69,7 @@ enum class Refusal : uint8_t {
   kLease,
   kInterfaceIoctl,
   kCallDenied,
+  kForeignTask,        // limits, scheduling or priority of a task outside the sandbox
   kTruncateDenied,     // below Landlock ABI 3 only
   kNotBuilt,
   kSelfConnect,

@@ -119,6 +119,8 @@ struct Session {
       : listener(std::move(admitted.listener)),
         gate(admitted.admission.grant),
         facts(admitted.facts),
+        start_ticks(admitted.start_ticks),
+        seccomp_filters(admitted.seccomp_filters),
         user(std::move(admitted.user)),
         gid(admitted.gid),
         groups(std::move(admitted.groups)),
@@ -129,6 +131,8 @@ struct Session {
   UniqueFd listener;
   proxyport::Gate gate;
   audit::SessionFacts facts;
+  uint64_t start_ticks;           // of its first process: with its pid, who that is
+  int seccomp_filters;            // that all of the session have at least
   std::shared_ptr<UserLoad> user;
   uint32_t gid;
   std::vector<uint32_t> groups;

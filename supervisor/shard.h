@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "audit/record.h"
+#include "notif/calls.h"
 #include "notif/ring.h"
 #include "supervisor/beat.h"
 #include "supervisor/budget.h"
@@ -111,6 +112,8 @@ class Shard {
   void HandleSetSockOpt(uint32_t at);
   void HandleBind(uint32_t at);
   void HandleSend(uint32_t at);
+  void HandleTask(uint32_t at, const CallRow& row);
+  [[nodiscard]] int IsInside(const Call& call, pid_t tid);
   void Judge(uint32_t at, const proxyport::Decision& decision);
   void Connect(uint32_t at);                    // the gate has passed it
   void BeginAttempt(uint32_t at);

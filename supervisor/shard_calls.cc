@@ -78,6 +78,8 @@ void Shard::Handle(uint32_t at) {
       return HandleBind(at);
     case Handler::kSend:
       return HandleSend(at);
+    case Handler::kTask:
+      return HandleTask(at, *row);
     case Handler::kRefuse:
     case Handler::kNone:
       return Refuse(at, AsTheTableSays(*row, call));
@@ -371,6 +373,38 @@ void Shard::HandleSend(uint32_t at) {
     if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
   }
   Refuse(at, AsTheTableSays(*row, call));
+}
+
+// The call goes on with the number that was looked at, in a register that nobody can change. Between the two the task may end
+// and its number go to another of the same user: docs/GUARANTEES.md says what that leaves.
+void Shard::HandleTask(uint32_t at, const CallRow& row) {
+  Call& call = calls_[at];
+  const Refusal refusal = AsTheTableSays(row, call);
+  if (refusal != row.refusal) return Refuse(at, refusal);
+  const auto named = static_cast<size_t>(std::ranges::find(row.roles, Role::kTask) - std::begin(row.roles));
+  OARLOCK_CHECK(named < std::size(row.roles));
+  const int found = IsInside(call, LowInt(call.args[named]));
+  if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
+  if (found == -ESRCH) return Answer(at, -ESRCH);
+  if (found != 1) return Refuse(at, refusal);
+  Approve(at);
+}
+
+// 1: the task is the caller's own or descends from the session's first process, as all in a sandbox do while their parents live.
+// 0: not, or nobody can tell. -ESRCH: there is none.
+int Shard::IsInside(const Call& call, pid_t tid) {
+  const Session& session = *sessions_[call.session].session;
+  kernel::TaskPlace task, caller;
+  if (tid <= 0) return -ESRCH;
+  if (const int error = kernel::LocateTask(tid, &task); error != 0) return error == -ESRCH ? -ESRCH : 0;
+  if (kernel::LocateTask(call.tid, &caller) == 0 && caller.tgid == task.tgid) return 1;
+  // The first process may have had children before it was confined.
+  if (task.seccomp_filters < session.seccomp_filters) return 0;
+  for (size_t depth = 0; depth < kMaxAncestors; ++depth) {
+    if (task.tgid == session.facts.pid && task.start_ticks == session.start_ticks) return 1;
+    if (task.parent <= 1 || kernel::LocateTask(task.parent, &task) != 0) return 0;
+  }
+  return 0;
 }
 
 }  // namespace oarlock::supervisor

@@ -81,6 +81,8 @@ std::string Notified(const CallRow& row, Refusal refusal) {
       return Refused(refusal);
     case Handler::kSetSockOpt:
       return Refused(refusal) + "; SO_LINGER is performed, without a time";
+    case Handler::kTask:
+      return refusal == row.refusal ? "supervised: of a task outside the sandbox " + Refused(refusal) : Refused(refusal);
     case Handler::kNone:
     case Handler::kConnect:
     case Handler::kSocket:

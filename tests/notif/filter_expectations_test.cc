@@ -81,6 +81,7 @@ constexpr uint64_t kBit32 = uint64_t{1} << 32;
 
 using enum When;
 constexpr Refusal kDenied = Refusal::kCallDenied;
+constexpr Refusal kForeign = Refusal::kForeignTask;
 constexpr Refusal kOption = Refusal::kSocketOption;
 
 constexpr Expectation kExpectations[] = {
@@ -261,9 +262,27 @@ constexpr Expectation kExpectations[] = {
     {"prctl SCHED_CORE", 157, 167, {62, 0}, kAlways, kNotify, kDenied},
     {"prctl SET_MM, garbage above", 157, 167, {kBit32 | 35, 1, 0}, kAlways, kNotify, kDenied},
     {"prlimit64 of its own", 302, 261, {0, 7, 0, kP}, kAlways, kAllow},
-    {"prlimit64 of 1234", 302, 261, {1234, 7, 0, kP}, kAlways, kNotify, kDenied},
+    {"prlimit64 of 1234", 302, 261, {1234, 7, 0, kP}, kAlways, kNotify, kForeign},
     {"prlimit64 of its own, garbage above", 302, 261, {kBit32, 7, kP, 0}, kAlways, kAllow},
-    {"prlimit64 of -1", 302, 261, {0xffffffff, 7, kP, 0}, kAlways, kNotify, kDenied},
+    {"prlimit64 of -1", 302, 261, {0xffffffff, 7, kP, 0}, kAlways, kNotify, kForeign},
+    {"sched_setaffinity of its own", 203, 122, {0, 8, kP}, kAlways, kAllow},
+    {"sched_setaffinity of 1234", 203, 122, {1234, 8, kP}, kAlways, kNotify, kForeign},
+    {"sched_setaffinity of its own, garbage above", 203, 122, {kBit32, 8, kP}, kAlways, kAllow},
+    {"sched_setattr of its own", 314, 274, {0, kP, 0}, kAlways, kAllow},
+    {"sched_setattr of 1234", 314, 274, {1234, kP, 0}, kAlways, kNotify, kForeign},
+    {"sched_setparam of 1234", 142, 118, {1234, kP}, kAlways, kNotify, kForeign},
+    {"sched_setscheduler of its own", 144, 119, {0, 3, kP}, kAlways, kAllow},
+    {"sched_setscheduler of 1234", 144, 119, {1234, 3, kP}, kAlways, kNotify, kForeign},
+    {"setpriority of its own", 141, 140, {0, 0, 5}, kAlways, kAllow},
+    {"setpriority of 1234", 141, 140, {0, 1234, 5}, kAlways, kNotify, kForeign},
+    {"setpriority of its group", 141, 140, {1, 0, 5}, kAlways, kNotify, kDenied},
+    {"setpriority of a user's", 141, 140, {2, 0, 5}, kAlways, kNotify, kDenied},
+    {"setpriority of another group", 141, 140, {kBit32 | 1, 1234, 5}, kAlways, kNotify, kDenied},
+    {"ioprio_set of its own", 251, 30, {1, 0, 0x6000}, kAlways, kAllow},
+    {"ioprio_set of 1234", 251, 30, {1, 1234, 0x6000}, kAlways, kNotify, kForeign},
+    {"ioprio_set of its group", 251, 30, {2, 0, 0x6000}, kAlways, kNotify, kDenied},
+    {"ioprio_set of a user's", 251, 30, {3, 0, 0x6000}, kAlways, kNotify, kDenied},
+    {"ioprio_set of nobody's", 251, 30, {0, 0, 0x6000}, kAlways, kNotify, kDenied},
     {"personality 0", 135, 92, {0}, kAlways, kAllow},
     {"personality LINUX32", 135, 92, {8}, kAlways, kAllow},
     {"personality UNAME26", 135, 92, {0x20000}, kAlways, kAllow},
@@ -614,7 +633,6 @@ constexpr Expectation kExpectations[] = {
     {"epoll_pwait2", 441, 441, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
     {"membarrier", 324, 283, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
     {"setsid", 112, 157, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
-    {"sched_setaffinity", 203, 122, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
     {"wait4", 61, 260, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
     {"exit_group", 231, 94, {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, 0, 0, 0}, kAlways, kAllow},
 };
