@@ -376,7 +376,7 @@ void Shard::HandleSend(uint32_t at) {
 }
 
 // The call goes on with the number that was looked at, in a register that nobody can change. Between the two the task may end
-// and its number go to another of the same user: docs/GUARANTEES.md says what that leaves.
+// and its number go to another of the same user: SECURITY.md says what that leaves.
 void Shard::HandleTask(uint32_t at, const CallRow& row) {
   Call& call = calls_[at];
   const Refusal refusal = AsTheTableSays(row, call);
