@@ -63,6 +63,11 @@ os.kill(child, 9)
 )";
 const std::vector<std::string> kCalls = {"prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority", "ioprio_set"};
 
+std::string Contents(pid_t pid, const std::string& name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // What these calls can change of a process.
 struct State {
   std::string limits;
@@ -70,8 +75,7 @@ struct State {
   int policy = 0, nice = 0;
   long io = 0;
   explicit State(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/limits");
-    limits.assign(std::istreambuf_iterator<char>(file), {});
+    limits = Contents(pid, "limits");
     (void)::sched_getaffinity(pid, sizeof(cpus), &cpus);
     policy = ::sched_getscheduler(pid);
     nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
@@ -95,10 +99,7 @@ class TaskTest : public ::testing::TestWithParam<uid_t> {
   // Somebody outside, of the module's user.
   [[nodiscard]] static std::unique_ptr<Process> Victim() {
     return std::make_unique<Process>(ProcessOptions{.argv = {"/bin/sleep", "300"}, .environment = {}, .input = {}, .directory = {}, .uid = GetParam(),
-                                                    .timeout = std::chrono::minutes(5), .before_exec = [] {
-                                                      const rlimit core{1048576, 1048576};  // found again in /proc
-                                                      (void)::setrlimit(RLIMIT_CORE, &core);
-                                                    }});
+                                                    .timeout = std::chrono::minutes(5), .before_exec = {}});
   }
 };
 
@@ -107,7 +108,7 @@ TEST_P(TaskTest, E154_E155_TasksOutsideAreOutOfReachAndOnesOwnAreNot) {
     SCOPED_TRACE(node ? "oarlockd" : "private");
     Daemon daemon({"--admit-uid", std::to_string(GetParam())});
     auto victim = Victim();
-    ASSERT_TRUE(Eventually([&] { return State(victim->pid()).limits.find("1048576") != std::string::npos; }));
+    ASSERT_TRUE(Eventually([&] { return Contents(victim->pid(), "comm") == "sleep\n"; }));
     const State before(victim->pid());
     const std::vector<std::string> command = {"/usr/bin/python3", "-c", kProgram, std::to_string(victim->pid())};
     Sandbox sandbox("\"limits\":{}");
