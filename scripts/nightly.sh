@@ -2,32 +2,40 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long runs: full counts and everything that scripts/test.sh leaves out, on an optimised build with tests;
 # then clang-tidy with its analyzer, which .ci/run leaves out.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+source scripts/stages.sh
 build=build/nightly
 
-scripts/install-deps.sh build test programs programs-big tidy
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOARLOCK_TESTS=ON >/dev/null
-cmake --build "$build" -j "$(nproc)"
+prepare() {
+  scripts/install-deps.sh build test programs programs-big tidy &&
+    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOARLOCK_TESTS=ON >/dev/null &&
+    cmake --build "$build" -j "$(nproc)"
+}
 
-# Every small change of the filters takes an hour of one CPU: beside all that follows.
-ctest --test-dir "$build" -R '^filter_mutation_nightly\.' --output-on-failure --no-tests=error \
-  --output-junit "$PWD/$build/mutations.xml" >"$build/mutations.log" 2>&1 &
-mutations=$!
-trap 'kill "$mutations" 2>/dev/null || true' EXIT
-ctest --test-dir "$build" -L nightly -E '^filter_mutation_nightly\.' --output-on-failure --no-tests=error \
-  --output-junit "$PWD/$build/tests.xml"
+long_tests() {
+  ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$PWD/$build/$1.xml" "${@:2}"
+}
 
 # .ci/run has time for a selection only.
-for sanitizer in asan tsan; do
-  cmake --preset "$sanitizer" -DOARLOCK_SANITIZE_ALL=ON >/dev/null
-  scripts/test.sh "$sanitizer"
-done
+everything_under() {
+  cmake --preset "$1" -DOARLOCK_SANITIZE_ALL=ON >/dev/null && scripts/test.sh "$1"
+}
 
-cmake --workflow --preset tidy
+finish_mutations() {
+  local result=0
+  wait "$mutations" || result=$?
+  tail -n 20 "$build/mutations.log"
+  return "$result"
+}
 
-result=0
-wait "$mutations" || result=$?
-trap - EXIT
-tail -n 20 "$build/mutations.log"
-exit "$result"
+stage "build" prepare
+# Every small change of the filters takes an hour of one CPU: beside all that follows.
+long_tests mutations -R '^filter_mutation_nightly\.' >"$build/mutations.log" 2>&1 &
+mutations=$!
+stage "full counts" long_tests tests -L nightly -E '^filter_mutation_nightly\.'
+stage "everything under AddressSanitizer and UndefinedBehaviorSanitizer" everything_under asan
+stage "everything under ThreadSanitizer" everything_under tsan
+stage "clang-tidy with its analyzer" cmake --workflow --preset tidy
+stage "every small change of the filters" finish_mutations
+summary nightly
