@@ -8,18 +8,15 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 #include <linux/capability.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <utility>
 #include <vector>
 
 #include "notif/base/check.h"
-#include "notif/base/unique_fd.h"
 
 namespace oarlock {
 namespace {
@@ -85,23 +82,22 @@ class BorrowedIdentity {
   __user_cap_data_struct capabilities_[2]{};
 };
 
-constexpr unsigned kFlagSets[] = {
-    // Completions run only when this thread asks for them, so nothing interrupts the loop (6.1).
-    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
-    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
-    0,
-};
+// Completions run only when this thread asks for them, so nothing interrupts the loop (6.1).
+constexpr unsigned kDeferred = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL;
+// For a ring whose thread also sleeps in poll(2): there they run too, since what makes them interrupts that sleep. With deferred ones
+// neither the ring's descriptor nor an eventfd wakes it on every kernel (6.12.117 loses the eventfd's signal for good, 7.2 and 7.3
+// deliver it 7 ms late).
+constexpr unsigned kAtOnce = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL;
 
 }  // namespace
 
 struct Ring::State {
   io_uring ring{};
-  // What Watch was asked for; the place after the last is for what wakes such a wait for the ring's sake. With DEFER_TASKRUN a
-  // ring's own descriptor does not wake poll(2) (6.18), a registered eventfd does. It is counted only while it is waited for.
+  // What Watch was asked for; the place after the last is for the ring itself.
   pollfd watched[kMaxWatched + 1] = {};
   uint64_t watched_tokens[kMaxWatched] = {};
   unsigned watched_count = 0;
-  UniqueFd stirred;
+  bool may_watch = false;
   ~State() { ::io_uring_queue_exit(&ring); }
 
   io_uring_sqe* Next() {
@@ -114,41 +110,20 @@ struct Ring::State {
     return sqe;
   }
 
-  [[nodiscard]] Status PrepareToWatch() {
-    stirred.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!stirred.valid()) return OARLOCK_FAIL("eventfd2", errno);
-    if (const int result = ::io_uring_register_eventfd(&ring, stirred.get()); result < 0) return OARLOCK_FAIL("io_uring_register_eventfd", -result);
-    if (const int result = ::io_uring_cq_eventfd_toggle(&ring, false); result < 0) return OARLOCK_FAIL("io_uring_cq_eventfd_toggle", -result);
-    return {};
-  }
-
   // Completions wait for the thread to run what makes them, or for room.
   [[nodiscard]] bool HasWork() const {
     return (IO_URING_READ_ONCE(*ring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
 
   void WaitWatching(uint64_t timeout_ns) {
-    if (::io_uring_sq_ready(&ring) != 0) Submit(true);
-    (void)::io_uring_cq_eventfd_toggle(&ring, true);
-    // What comes after the toggle is told by the eventfd; what came before is looked for after it.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#if !defined(__x86_64__)
-    // The kernel sets its flag and reads ours without a barrier of its own between them; on x86 the first is one. It queues
-    // the work itself before, with one, so there we ask for that.
-    Submit(true);
-#endif
-    if (HasWork() || ::io_uring_cq_ready(&ring) != 0) timeout_ns = 0;
+    if (::io_uring_sq_ready(&ring) != 0 || HasWork()) Submit(true);
+    if (::io_uring_cq_ready(&ring) != 0) timeout_ns = 0;
     timespec timeout{};
     timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
     timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
-    watched[watched_count] = {stirred.get(), POLLIN, 0};
+    watched[watched_count] = {ring.ring_fd, POLLIN, 0};
     if (::ppoll(watched, watched_count + 1, timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr) <= 0)
       for (pollfd& one : watched) one.revents = 0;
-    (void)::io_uring_cq_eventfd_toggle(&ring, false);
-    if (watched[watched_count].revents != 0) {
-      eventfd_t count = 0;
-      (void)::eventfd_read(stirred.get(), &count);
-    }
     if (watched[watched_count].revents != 0 || HasWork()) Submit(true);
   }
 
@@ -161,10 +136,14 @@ struct Ring::State {
         continue;
       }
       out[taken++] = {watched_tokens[i], watched[i].revents};
-      watched[i] = watched[--watched_count];
-      watched_tokens[i] = watched_tokens[watched_count];
+      Forget(i);
     }
     return taken;
+  }
+
+  void Forget(unsigned i) {
+    watched[i] = watched[--watched_count];
+    watched_tokens[i] = watched_tokens[watched_count];
   }
 
   void Submit(bool collect) {
@@ -186,7 +165,7 @@ Ring::~Ring() = default;
 
 Result<Ring> Ring::Make(const Options& options) {
   int result = 0;
-  for (const unsigned flags : kFlagSets) {
+  for (const unsigned flags : {options.watches ? kAtOnce : kDeferred, unsigned{IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL}, 0U}) {
     io_uring_params params{};
     params.flags = flags | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
     params.cq_entries = options.completions;
@@ -198,7 +177,7 @@ Result<Ring> Ring::Make(const Options& options) {
       // A child of ours must never hold the ring's memory: with it, it could act as us (E-03). We do not fork without
       // exec either; this is the second line.
       (void)::io_uring_ring_dontfork(&state->ring);
-      if (options.watches) OARLOCK_TRY_VOID(state->PrepareToWatch());
+      state->may_watch = options.watches;
       return Ring(std::move(state));
     }
     if (result != -EINVAL) break;
@@ -220,11 +199,30 @@ void Ring::Poll(int fd, short events, uint64_t token) {
 
 bool Ring::Watch(int fd, short events, uint64_t token) {
   State& state = *state_;
-  OARLOCK_CHECK(state.stirred.valid());
+  OARLOCK_CHECK(state.may_watch);
   if (state.watched_count == kMaxWatched) return false;
   state.watched[state.watched_count] = {fd, events, 0};
   state.watched_tokens[state.watched_count++] = token;
   return true;
+}
+
+bool Ring::Unwatch(uint64_t token) {
+  State& state = *state_;
+  for (unsigned i = 0; i < state.watched_count; ++i) {
+    if (state.watched_tokens[i] != token) continue;
+    state.Forget(i);
+    return true;
+  }
+  return false;
+}
+
+void Ring::PollInstead() {
+  State& state = *state_;
+  for (unsigned i = state.watched_count; i-- > 0;) {
+    if (state.watched[i].revents != 0) continue;  // is told in a moment
+    Poll(state.watched[i].fd, state.watched[i].events, state.watched_tokens[i]);
+    state.Forget(i);
+  }
 }
 
 void Ring::Connect(int fd, const sockaddr* address, socklen_t size, uint16_t personality, uint64_t token) {

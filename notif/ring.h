@@ -44,13 +44,17 @@ class Ring {
   // 46 us for the round trip of a socket(2). Every wait costs 0.1 us for each. False where kMaxWatched are watched: then
   // Poll.
   [[nodiscard]] bool Watch(int fd, short events, uint64_t token);
+  // Forgets one; there will be no completion. False where it is not watched (any more).
+  [[nodiscard]] bool Unwatch(uint64_t token);
+  // Polls in the ring whatever is watched, from the next submission on.
+  void PollInstead();
   static constexpr unsigned kMaxWatched = 4;
   // Connects `fd` to an address of ours that stays valid until the completion, with the given personality (0: the ring's).
   // Never gives EINPROGRESS: a connect that does not finish at once stays in flight until it does or is cancelled, also on
   // an O_NONBLOCK socket; unix on an O_NONBLOCK socket gives EAGAIN.
   void Connect(int fd, const sockaddr* address, socklen_t size, uint16_t personality, uint64_t token);
   // Asks for the cancellation of the operation with `target`'s token. Only a request: its own completion decides. Right
-  // after a submission it can miss under DEFER_TASKRUN, so it is repeated until the target's completion has come.
+  // after a submission it can miss, so it is repeated until the target's completion has come.
   void Cancel(uint64_t target, uint64_t token);
   // Puts a completion {token, value} into another ring (MSG_RING).
   void Post(int ring_fd, uint64_t token, int32_t value);

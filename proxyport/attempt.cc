@@ -55,6 +55,7 @@ void Attempt::Begin(Ring& ring, int fd, const Target& target, uint16_t personali
 
 void Attempt::Submit(Ring& ring) noexcept {
   phase_ = Phase::kConnecting;
+  queued_ = true;
   ring.Connect(fd_, reinterpret_cast<const sockaddr*>(&target_->address), target_->size, personality_,
                tokens_.connect);
 }
@@ -172,6 +173,7 @@ void Attempt::Finish(Ring& ring, int result) noexcept {
   if (phase_ != Phase::kUndoing && may_be_connected && target_->kind == Target::Kind::kTcp && IsSelfConnected()) {
     self_connected_ = true;
     phase_ = Phase::kUndoing;
+    queued_ = true;
     ring.Connect(fd_, reinterpret_cast<const sockaddr*>(&kDisconnect.address), kDisconnect.size, 0, tokens_.connect);
     return;
   }

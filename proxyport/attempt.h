@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "notif/ring.h"
 #include "proxyport/gate.h"
@@ -35,6 +36,9 @@ class Attempt {
   void OnConnect(Ring& ring, int result) noexcept;
   void OnPoll(Ring& ring) noexcept;
   void OnCancel(Ring& ring, int result) noexcept;
+  // Whether a connect was queued since the last question. Its submission waits for the socket's lock, so whoever submits looks at
+  // the clock.
+  [[nodiscard]] bool TakeQueued() noexcept { return std::exchange(queued_, false); }
 
   // Stops the attempt: the caller has gone, a signal waits for it, or it is to go on in another ring. The end comes with a later completion.
   enum class Stop : uint8_t { kGone, kSignal, kMove };
@@ -76,6 +80,7 @@ class Attempt {
   bool nonblocking_ = false;
   bool again_ = false;           // the socket was connecting already when we began
   bool self_connected_ = false;
+  bool queued_ = false;  // a connect, TakeQueued
   bool cancel_queued_ = false;
   uint8_t retries_ = 0;
   uint8_t misses_ = 0;

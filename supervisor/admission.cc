@@ -84,9 +84,8 @@ void Admission::Accept(int listening) {
   for (int i = 0; i < 8; ++i) {
     UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        // The connection waits in the backlog; looking again at once would spin.
-        reactor_.After(std::chrono::milliseconds(100), [this, listening] { Accept(listening); });
+      if (IsShortage(errno)) {
+        reactor_.After(kAcceptRetry, [this, listening] { Accept(listening); });
         return;
       }
       break;

@@ -91,7 +91,13 @@ void Control::Listen(UniqueFd listening) {
 void Control::Accept(int listening) {
   for (int i = 0; i < 8; ++i) {
     UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) break;
+    if (!socket.valid()) {
+      if (IsShortage(errno)) {
+        reactor_.After(kAcceptRetry, [this, listening] { Accept(listening); });
+        return;
+      }
+      break;
+    }
     const int fd = socket.get();
     const bool crowded = peers_.size() >= kMaxPeers;
     peers_[fd].socket = std::move(socket);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,6 +19,8 @@ inline constexpr uint64_t kDescriptorsPerCallShare = 4;
 // Records of one shard on their way to the writer and back. Some 1.3 KiB each; the writer takes them in batches, so a
 // few hundred keep it busy.
 inline constexpr uint32_t kMaxRecordsPerShard = 256;
+// So many calls in a row of one thread, and it is waited for beside the ring.
+inline constexpr unsigned kAloneCalls = 16;
 // Pidfds kept per session: more threads than this in connect at once just reopen theirs (5 us).
 inline constexpr size_t kCachedTasks = 24;
 // Where the process may have few descriptors, so many of them for each pidfd kept per session.
@@ -67,6 +71,13 @@ inline constexpr unsigned kSpareWorkers = 16;
 
 // The least RLIMIT_FSIZE, in bytes: below it there is no room for a log.
 inline constexpr uint64_t kMinFileSize = 64ULL * 1024 * 1024;
+
+// Our own shortage, not the other end's fault: what was asked for waits.
+[[nodiscard]] constexpr bool IsShortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+// ... and a listening socket is asked again after this; at once would spin.
+inline constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 // Admission.
 inline constexpr size_t kMaxPendingPerUid = 16;        // connections that have not said all yet

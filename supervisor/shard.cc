@@ -12,6 +12,7 @@
 #include "notif/base/check.h"
 #include "notif/base/thread.h"
 #include "notif/kernel.h"
+#include "supervisor/watched.h"
 
 namespace oarlock::supervisor {
 
@@ -147,7 +148,8 @@ void Shard::Dispatch(const Completion& completion) {
       return;
     case TokenKind::kConnect:
       if (stale_call()) return;
-      calls_[index].attempt.OnConnect(*ring_, completion.result);
+      // It may ask the socket whom it is connected to, which waits for the socket's lock.
+      Watched(calls_[index].session, Beat::Step::kSubmit, [&] { return calls_[index].attempt.OnConnect(*ring_, completion.result), 0; });
       return AttemptMoved(index);
     case TokenKind::kPoll:
       if (stale_call()) return;
@@ -254,7 +256,7 @@ void Shard::Arm(uint32_t index) {
   if (!MayReceive(session)) return Park(index);
   session.armed = true;
   const uint64_t token = Token::Slot(TokenKind::kListener, index, sessions_[index].generation);
-  if (live_sessions_ > Ring::kMaxWatched || !ring_->Watch(session.listener.get(), POLLIN, token)) ring_->Poll(session.listener.get(), POLLIN, token);
+  if (alone_ < kAloneCalls || !ring_->Watch(session.listener.get(), POLLIN, token)) ring_->Poll(session.listener.get(), POLLIN, token);
 }
 
 void Shard::Park(uint32_t index) {
@@ -272,7 +274,8 @@ void Shard::OnListener(uint32_t index, int events) {
   session.armed = false;
   if (session.ended) return MaybeRemove(index);
   if (session.moving) return;  // whoever adopts it is told again
-  if (events < 0 || (events & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) == 0) return Arm(index);
+  // POLLERR alone: a signal met the poll itself (the kernel waits for the filter's lock in it), and says nothing of the session.
+  if (events < 0 || (events & (POLLIN | POLLHUP | POLLNVAL)) == 0) return Arm(index);
   // One RECV per completion, and none with a poll armed: it would block the shard.
   if (stopping_) return;
   if ((events & POLLIN) != 0) {

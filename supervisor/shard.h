@@ -107,6 +107,7 @@ class Shard {
 
   // calls (shard_calls.cc)
   void Receive(uint32_t index);
+  void NoteCaller(pid_t tid);
   void Handle(uint32_t at);
   void HandleConnect(uint32_t at);
   void HandleSetSockOpt(uint32_t at);
@@ -117,6 +118,7 @@ class Shard {
   void Judge(uint32_t at, const proxyport::Decision& decision);
   void Connect(uint32_t at);                    // the gate has passed it
   void BeginAttempt(uint32_t at);
+  void NoteSubmission(uint32_t at);
   void AttemptMoved(uint32_t at);               // after each completion of its attempt
   void FinishConnect(uint32_t at);
   void StartNextQueued(uint32_t session_index);
@@ -183,6 +185,8 @@ class Shard {
   uint32_t live_sessions_ = 0;
   uint32_t workers_ = 0;             // what the ring's worker limit stands at
   bool stopping_ = false;
+  pid_t last_caller_ = 0;
+  unsigned alone_ = 0;                // calls in a row of that thread, up to kAloneCalls
   uint64_t turn_ns_ = 0;             // when this turn began
   uint64_t next_look_ns_ = 0;
   int ring_fd_ = -1;

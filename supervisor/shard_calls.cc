@@ -20,9 +20,6 @@ namespace {
 
 using proxyport::Decision;
 
-// Our own shortage, not the caller's fault: the call waits.
-bool IsShortage(int error) noexcept { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
-
 // The table's refusal, asked again about the same registers that made the filter notify.
 Refusal AsTheTableSays(const CallRow& row, const Call& call) noexcept {
   const Refusal refusal = RefusalOf(row, call.args);
@@ -50,11 +47,23 @@ void Shard::Receive(uint32_t index) {
   call.state = Call::State::kStarting;
   call.session = index;
   TakeIn(notification, &call);
+  NoteCaller(call.tid);
   call.ready_ns = turn_ns_;
   call.received_ns = kernel::MonotonicNs();
   CountIn(session);
   ++session.calls;
   Handle(at);
+}
+
+// A wait beside the ring is for a thread that calls again and again while no other does: it sleeps while we work, so its CPU is
+// ours. Where several take turns, that CPU is somebody's, and the ring's wake-ups choose a free one.
+void Shard::NoteCaller(pid_t tid) {
+  if (tid == last_caller_) {
+    if (alone_ < kAloneCalls) ++alone_;
+    return;
+  }
+  last_caller_ = tid;
+  if (std::exchange(alone_, 0U) >= kAloneCalls) ring_->PollInstead();
 }
 
 void Shard::Handle(uint32_t at) {
@@ -128,7 +137,7 @@ int Shard::PinTask(Session& session, uint32_t session_index, pid_t tid, int fd) 
     int result = -ESRCH;
     for (int attempt = 0; attempt < 2 && result == -ESRCH; ++attempt) {
       const int pidfd = session.tasks.Open(tid);
-      if (IsShortage(pidfd)) return pidfd;
+      if (IsShortage(-pidfd)) return pidfd;
       if (pidfd < 0) continue;
       result = kernel::PinDescriptor(pidfd, fd);
       // The cached pidfd is of a thread that has ended; its number may have been given to this caller.
@@ -152,7 +161,7 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
     Release(at);
     return Pinned::kAnswered;
   }
-  if (IsShortage(pinned)) {
+  if (IsShortage(-pinned)) {
     call.state = Call::State::kRetry;
     Pend(at);
     return Pinned::kAnswered;
@@ -199,8 +208,9 @@ void Shard::HandleConnect(uint32_t at) {
   }
   const Decision decision = unread == Refusal::kNone ? session.gate.JudgeConnect(call.address) : Decision::Refuse(unread);
   if (decision.verdict == Decision::Verdict::kRefuse) {
-    // The kernel looks at the descriptor before the address.
-    if (const int not_socket = FetchFacts(call); not_socket != 0) return Answer(at, not_socket);
+    // As the kernel, which copies the address before it asks whether the descriptor is a socket.
+    const int not_socket = FetchFacts(call);
+    if (unread == Refusal::kNone && not_socket != 0) return Answer(at, not_socket);
     return Refuse(at, decision.refusal);
   }
   call.target = decision.target;
@@ -258,12 +268,18 @@ void Shard::BeginAttempt(uint32_t at) {
                       Token::Slot(TokenKind::kPoll, at, call.generation),
                       Token::Slot(TokenKind::kCancel, at, call.generation)},
                      call.deadline_ns);
-  begun_.push_back({at, call.generation});
+  NoteSubmission(at);
   if (turn_ns_ < careful_until_ns_) SubmitBegun();
+}
+
+// What it has queued is submitted by SubmitBegun, which looks how long that takes.
+void Shard::NoteSubmission(uint32_t at) {
+  if (calls_[at].attempt.TakeQueued()) begun_.push_back({at, calls_[at].generation});
 }
 
 void Shard::AttemptMoved(uint32_t at) {
   Call& call = calls_[at];
+  NoteSubmission(at);
   if (call.state == Call::State::kConnecting && !call.attempt.busy()) FinishConnect(at);
 }
 
@@ -352,7 +368,8 @@ void Shard::HandleSetSockOpt(uint32_t at) {
   if (read == -EINVAL || read == -EFAULT) return Answer(at, not_socket != 0 ? not_socket : read);
   if (read != 0) return Refuse(at, Refusal::kAddressUnreadable);
   const bool reset = wanted.l_onoff != 0 && wanted.l_linger == 0;
-  Answer(at, kernel::SetLinger(call.fd.get(), reset, 0));
+  // Waits for the socket's lock, as a connect does (E-69).
+  Answer(at, Watched(call.session, Beat::Step::kSubmit, [&] { return kernel::SetLinger(call.fd.get(), reset, 0); }));
 }
 
 // Never granted; the address is read for the record, and to tell a routine probe from the rest.

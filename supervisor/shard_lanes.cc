@@ -50,8 +50,10 @@ void Shard::BeginMove(uint32_t index) {
   if (session.moving || session.ended || stopping_) return;
   session.moving = true;
   movers_.push_back(index);
-  if (session.armed)
-    ring_->Cancel(Token::Slot(TokenKind::kListener, index, sessions_[index].generation), Token::Make(TokenKind::kNone, 0));
+  if (!session.armed) return;
+  const uint64_t token = Token::Slot(TokenKind::kListener, index, sessions_[index].generation);
+  if (ring_->Unwatch(token)) session.armed = false;
+  else ring_->Cancel(token, Token::Make(TokenKind::kNone, 0));
 }
 
 void Shard::Moves() {

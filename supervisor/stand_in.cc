@@ -54,7 +54,8 @@ void StandIn::Watch(std::shared_ptr<Lane> lane) {
 }
 
 void StandIn::Forget(const Lane* lane) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return in_hand_ != lane; });
   std::erase_if(watched_, [lane](Watched& watched) {
     if (watched.lane.get() != lane) return false;
     if (watched.taken != nullptr) watched.lane->GiveBack();
@@ -69,7 +70,7 @@ void StandIn::Run() {
       changed_.wait(lock);
       continue;
     }
-    Look();
+    Look(lock);
     // While a session is in our hands, its thread must not wait long for us once it is free again.
     const bool taken = std::ranges::any_of(watched_, [](const Watched& watched) { return watched.taken != nullptr; });
     (void)changed_.wait_for(lock, std::chrono::milliseconds(taken ? kStandInBusyMs : kStandInIdleMs));
@@ -78,7 +79,7 @@ void StandIn::Run() {
     if (watched.taken != nullptr) watched.lane->GiveBack();
 }
 
-void StandIn::Look() {
+void StandIn::Look(std::unique_lock<std::mutex>& lock) {
   const uint64_t now = kernel::MonotonicNs();
   for (Watched& watched : watched_) {
     const Beat::Reading reading = watched.lane->Reading();
@@ -94,7 +95,13 @@ void StandIn::Look() {
     for (unsigned i = 0; i < kStandInCalls && watched.taken != nullptr; ++i) {
       pollfd announced{watched.taken->listener.get(), POLLIN, 0};
       if (::poll(&announced, 1, 0) != 1 || (announced.revents & POLLIN) == 0) break;
+      // The log may keep us waiting, which is nobody else's matter.
+      in_hand_ = watched.lane.get();
+      lock.unlock();
       RefuseOne(*watched.taken);
+      lock.lock();
+      in_hand_ = nullptr;
+      changed_.notify_all();
     }
   }
 }

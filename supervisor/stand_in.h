@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
+#include <list>
 
 #include "audit/record.h"
 #include "notif/ring.h"
@@ -30,7 +30,7 @@ class StandIn {
  private:
   explicit StandIn(int writer_ring) : writer_ring_(writer_ring) {}
   void Run();
-  void Look();
+  void Look(std::unique_lock<std::mutex>& lock);
   void RefuseOne(Session& session);
   [[nodiscard]] int Write(const Call& call, const Session& session);
 
@@ -43,7 +43,8 @@ class StandIn {
   const int writer_ring_;
   std::mutex mutex_;            // of the list; no shard takes it
   std::condition_variable changed_;
-  std::vector<Watched> watched_;
+  std::list<Watched> watched_;  // elements stay where they are while others come and go
+  const Lane* in_hand_ = nullptr;  // a call of it is being refused, without the mutex: Forget of this one waits
   bool stopping_ = false;
   std::optional<Ring> ring_;
   audit::Record record_;

@@ -154,6 +154,33 @@ TEST_F(LanesTest, WaitingConnectsGoAlong) {
   Ends();
 }
 
+// A session is moved as it stands: no further call of its has to come first.
+TEST_F(LanesTest, ASilentSessionIsMovedWithItsWaitingConnect) {
+  ASSERT_NO_FATAL_FAILURE(Start(300));
+  const std::string path = directory_ / "full.sock";
+  FullBroker broker(path);
+  Sandbox sandbox(Policy(path));
+  Inside(sandbox);
+  for (int round = 0; round < 3; ++round) {
+    // Slow since its launch, and quiet from the connect on.
+    Process silent(sandbox.Options({"/usr/bin/python3", "-c",
+                                    "import signal, socket, sys\n"
+                                    "s = socket.socket(socket.AF_UNIX)\n"
+                                    "signal.signal(signal.SIGUSR1, lambda *a: (print('handled', flush=True), sys.exit(0)))\n"
+                                    "print('waits', flush=True)\n"
+                                    "s.connect(sys.argv[1])\n",
+                                    path}));
+    ASSERT_TRUE(silent.WaitFor("waits")) << silent.err();
+    EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 3; }));
+    EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; })) << "it is not taken back";
+    EXPECT_TRUE(silent.Running());
+    silent.Signal(SIGUSR1);
+    EXPECT_TRUE(silent.WaitFor("handled")) << silent.err();
+    EXPECT_EQ(silent.Wait().code, 0);
+  }
+  Ends();
+}
+
 // Three long waits send a session away, or a single one that is long enough.
 TEST_F(LanesTest, OneLongWaitIsEnough) {
   for (const bool enough : {false, true}) {
