@@ -223,6 +223,17 @@ TEST_F(StallTest, E69_SocketWhoseLockIsHeld) {
   ExpectUndisturbed(Attacking(Egress(proxy_.port()), "sends," + Ms() + ",1024," + std::to_string(proxy_.port())));
 }
 
+TEST_F(StallTest, E69_SocketWhoseLockIsHeldIsAskedToLinger) {
+  const auto attacking = Attacking(Egress(proxy_.port()), "asked," + Ms() + ",2048," + std::to_string(proxy_.port()));
+  bool moved = false;
+  ExpectUndisturbed([&] {
+    auto running = attacking();
+    moved |= Eventually([&] { return Threads(daemon_.pid(), "oarlock-shard") > 1; }, std::chrono::seconds(3));
+    return running;
+  });
+  EXPECT_TRUE(moved) << "what it makes the shard wait for is not held against it";
+}
+
 TEST_F(StallTest, E209_SocketWhoseQueueIsLong) {
   ExpectUndisturbed(Attacking(Egress(proxy_.port()) + ",\"limits\":{\"nofile\":65536}", "queues," + Ms() + ",19000," + std::to_string(proxy_.port())));
   // The twin: freeing it takes its time, without sleep.

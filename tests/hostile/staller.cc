@@ -3,11 +3,14 @@
 // prints "attacking" once it has begun and goes on for its time.
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include <optional>
 #include <thread>
 
 #include "notif/base/pass_fd.h"
@@ -214,13 +217,42 @@ std::string Forks(const Words& words) {
   return "forks " + std::to_string(rounds) + " worst " + Ms(worst);
 }
 
-// E-69: "sends,MILLISECONDS,MEGABYTES,PORT": a sender holds the socket's lock while its pages come in.
+// A process of its own that asks for SO_LINGER over and over: its memory is not the one that is being forked.
+class Lingerer {
+ public:
+  explicit Lingerer(int fd) : worst_(static_cast<double*>(mmap(nullptr, sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const linger off{};; usleep(200)) {
+      const double before = Now();
+      (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+      *worst_ = std::max(*worst_, Now() - before);
+    }
+  }
+  Lingerer(const Lingerer&) = delete;
+  Lingerer& operator=(const Lingerer&) = delete;
+  ~Lingerer() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] double worst() const { return *worst_; }
+
+ private:
+  double* worst_;
+  pid_t pid_ = -1;
+};
+
+// E-69: "sends,MILLISECONDS,MEGABYTES,PORT": a sender holds the socket's lock while its pages come in, and the socket is connected
+// meanwhile. "asked,...": it is asked for SO_LINGER.
 std::string Sends(const Words& words) {
-  const double end = Now() + static_cast<double>(Number(words, 1));
   Address proxy = MakeAddress("127.0.0.1", Number(words, 3));
-  (void)Populate(Number(words, 2));
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (fd < 0 || connect(fd, proxy.get(), proxy.size) != 0) return Name(errno);
+  std::optional<Lingerer> lingerer;
+  if (words[0] == "asked") lingerer.emplace(fd);
+  (void)Populate(Number(words, 2));
+  const double end = Now() + static_cast<double>(Number(words, 1));
   std::atomic<bool> stop = false;
   std::thread draining([&] {
     static char buffer[1 << 20];
@@ -240,14 +272,14 @@ std::string Sends(const Words& words) {
   long rounds = 0;
   {
     Poker poker(proxy);
-    poker.Take(fd);
+    if (!lingerer) poker.Take(fd);
     Announce();
     for (; Now() < end; ++rounds) {
       const pid_t pid = fork();
       if (pid == 0) _exit(0);
       if (pid > 0) waitpid(pid, nullptr, 0);
     }
-    worst = poker.worst();
+    worst = lingerer ? lingerer->worst() : poker.worst();
   }
   stop = true;
   draining.join();
@@ -339,7 +371,7 @@ std::string Holds(const Words& words) {
 
 const Operations kOperations = {
     {"neighbour", Neighbour}, {"closetime", CloseTime}, {"lingers", Lingers}, {"handed", Handed}, {"forks", Forks},
-    {"sends", Sends},         {"queues", Queues},       {"page", Page},       {"file", File},
+    {"sends", Sends},         {"asked", Sends},         {"queues", Queues},       {"page", Page},       {"file", File},
     {"holds", Holds},
 };
 

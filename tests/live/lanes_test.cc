@@ -6,8 +6,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 
 #include "tests/support/daemon.h"
 #include "tests/support/scale.h"
@@ -15,18 +13,6 @@
 
 namespace oarlock::test {
 namespace {
-
-// Threads of a process by name.
-size_t Threads(pid_t pid, const std::string& name) {
-  size_t count = 0;
-  std::error_code gone;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
-    std::ifstream comm(task.path() / "comm");
-    std::string line;
-    if (std::getline(comm, line) && line == name) ++count;
-  }
-  return count;
-}
 
 class LanesTest : public ::testing::Test {
  protected:

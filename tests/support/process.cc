@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "notif/base/check.h"
@@ -136,6 +138,17 @@ Outcome Process::Wait() {
   if (late) outcome_.code = -1;
   outcome_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   return outcome_;
+}
+
+size_t Threads(pid_t pid, const std::string& name) {
+  size_t count = 0;
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+    std::ifstream comm(task.path() / "comm");
+    std::string line;
+    if (std::getline(comm, line) && line == name) ++count;
+  }
+  return count;
 }
 
 std::string ResultOf(const std::string& out, const std::string& word) {

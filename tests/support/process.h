@@ -61,6 +61,9 @@ class Process {
   bool reaped_ = false;
 };
 
+// Threads of a process by name.
+[[nodiscard]] size_t Threads(pid_t pid, const std::string& name);
+
 // What the programs of the tests print of one operation, "word -> result"; "(not done)" where they did not.
 [[nodiscard]] std::string ResultOf(const std::string& out, const std::string& word);
 [[nodiscard]] std::string ResultOf(const Outcome& outcome, const std::string& word);
