@@ -257,6 +257,8 @@ TEST_F(StallTest, E209_LaunchesBesideIt) {
 }
 
 // Peers that are refused admission leave lingering sockets in the queue.
+TEST_F(StallTest, E212_ACrowdOfCallers) { ExpectUndisturbed(Attacking(Egress(proxy_.port()), "crowd," + Ms() + ",24")); }
+
 TEST_F(StallTest, E212_RefusedPeersWithLingeringSockets) {
   const std::string bytes = directory_.WriteFile("x", "x");
   ExpectUndisturbed([&]() -> std::shared_ptr<void> {

@@ -369,10 +369,28 @@ std::string Holds(const Words& words) {
   return result < 0 ? Name(-result) : "0";
 }
 
+// E-212: "crowd,MILLISECONDS,COUNT": threads that take turns at the trivial call. Whoever is woken on their CPUs stands behind them.
+std::string Crowd(const Words& words) {
+  const double end = Now() + static_cast<double>(Number(words, 1));
+  std::atomic<long> calls = 0;
+  std::vector<std::thread> threads;
+  for (long i = 0; i < Number(words, 2); ++i)
+    threads.emplace_back([&] {
+      while (Now() < end) {
+        (void)Raw(SYS_close, Raw(SYS_socket, AF_INET, SOCK_STREAM, 0));
+        ++calls;
+        usleep(50);
+      }
+    });
+  Announce();
+  for (std::thread& thread : threads) thread.join();
+  return "calls " + std::to_string(calls);
+}
+
 const Operations kOperations = {
     {"neighbour", Neighbour}, {"closetime", CloseTime}, {"lingers", Lingers}, {"handed", Handed}, {"forks", Forks},
     {"sends", Sends},         {"asked", Sends},         {"queues", Queues},       {"page", Page},       {"file", File},
-    {"holds", Holds},
+    {"holds", Holds},         {"crowd", Crowd},
 };
 
 }  // namespace

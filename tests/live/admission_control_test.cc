@@ -3,6 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "tests/live/admission_support.h"
@@ -67,6 +70,37 @@ TEST_F(ControlTest, TellsWhichLaneASessionIsIn) {
     (void)module.Wait();
     EXPECT_TRUE(Eventually([&] { return ResultOf(Speak({"seqpacket," + daemon.control(), kPs, "line"}), "line").ends_with("[]}"); }));
   }
+}
+
+// Clock ticks of CPU that a process has used.
+long Ticks(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  long user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+// A peer that cannot be accepted now waits, and costs nothing meanwhile.
+TEST_F(ControlTest, AShortageOfDescriptorsIsWaitedOut) {
+  Daemon daemon;
+  const auto limit = [&](const std::string& descriptors) {
+    ProcessOptions options;
+    options.argv = {"/usr/bin/prlimit", "--pid", std::to_string(daemon.pid()), "--nofile=" + descriptors + ":"};
+    const Outcome outcome = RunProcess(options);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  };
+  ASSERT_NO_FATAL_FAILURE(limit("8"));
+  Process peer(SpeakerOptions({"seqpacket," + daemon.control(), kPs, "line"}));
+  ASSERT_TRUE(peer.WaitFor("say,"));
+  const long before = Ticks(daemon.pid());
+  ::usleep(1'000'000);
+  EXPECT_LT(Ticks(daemon.pid()) - before, ::sysconf(_SC_CLK_TCK) / 3) << "of a second";
+  ASSERT_NO_FATAL_FAILURE(limit("512"));
+  EXPECT_TRUE(peer.WaitFor("line -> 0 {\"ok\":true")) << peer.out();
 }
 
 TEST_F(ControlTest, WrongRequestsAreAnsweredAndHarmNothing) {

@@ -125,6 +125,37 @@ TEST_F(RingTest, WatchTakesAFewOnly) {
   EXPECT_TRUE(ring_->Watch(pipes[0].read.get(), POLLIN, 0));
 }
 
+TEST_F(RingTest, WhatIsUnwatchedIsNotToldOf) {
+  const Pipe first, second;
+  ASSERT_TRUE(ring_->Watch(first.read.get(), POLLIN, 10));
+  ASSERT_TRUE(ring_->Watch(second.read.get(), POLLIN, 11));
+  EXPECT_FALSE(ring_->Unwatch(12));
+  EXPECT_TRUE(ring_->Unwatch(10));
+  EXPECT_FALSE(ring_->Unwatch(10));
+  first.Fill();
+  second.Fill();
+  const auto told = Wait(*ring_);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].token, 11U);
+  EXPECT_FALSE(ring_->Unwatch(11));
+}
+
+TEST_F(RingTest, WhatIsPolledInsteadIsToldOfOnce) {
+  const Pipe first, second;
+  ASSERT_TRUE(ring_->Watch(first.read.get(), POLLIN, 10));
+  ASSERT_TRUE(ring_->Watch(second.read.get(), POLLIN, 11));
+  ring_->PollInstead();
+  EXPECT_FALSE(ring_->Unwatch(10));
+  second.Fill();
+  auto told = Wait(*ring_);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].token, 11U);
+  first.Fill();
+  told = Wait(*ring_);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].token, 10U);
+}
+
 TEST_F(RingTest, APollInTheRingEndsAWatchingWait) {
   const Pipe watched, other;
   ASSERT_TRUE(ring_->Watch(watched.read.get(), POLLIN, kWatched));
@@ -167,9 +198,33 @@ TEST_F(RingTest, AWorkersCompletionEndsAWatchingWait) {
   }
 }
 
+// Its completion is long in coming, and until then there is nothing to do (7.2 and 7.3 leave a flag set that says there is).
+TEST_F(RingTest, ABlockedConnectDoesNotKeepTheWaitAwake) {
+  const UniqueFd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  socklen_t size = sizeof(sa_family_t);
+  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  size = sizeof(address);
+  ASSERT_EQ(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_EQ(::listen(listening.get(), 0), 0);
+  const UniqueFd first(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), second(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(first.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  const Pipe watched;
+  ASSERT_TRUE(ring_->Watch(watched.read.get(), POLLIN, kWatched));
+  ring_->Connect(second.get(), reinterpret_cast<const sockaddr*>(&address), size, 0, kOther);
+  std::array<Completion, 4> none;
+  int turns = 0;
+  for (const uint64_t end = kernel::MonotonicNs() + 300'000'000; kernel::MonotonicNs() < end; ++turns) {
+    ring_->SubmitAndWait(50'000'000);
+    ASSERT_EQ(ring_->Take(none), 0U);
+  }
+  EXPECT_LT(turns, 400);  // the kernel tries the connect some 128 times before a worker of its own does
+}
+
 // Another ring's messages, each sent when the one before has come: none may meet a thread that sleeps on.
 TEST_F(RingTest, EveryPostEndsAWatchingWait) {
-  constexpr uint64_t kRounds = 30'000;
+  constexpr uint64_t kRounds = 10'000;
   const Pipe watched;
   ASSERT_TRUE(ring_->Watch(watched.read.get(), POLLIN, UINT64_MAX - 1));
   std::atomic<uint64_t> seen = 0;
