@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by .ci/run and scripts/nightly.sh. All stages run, also after one that failed.
 #   stage NAME COMMAND...    runs it, with its time

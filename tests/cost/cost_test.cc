@@ -153,7 +153,7 @@ TEST_F(Cost, OursSystemCalls) {
     for (const bool is_unix : {false, true}) {
       SCOPED_TRACE(std::string(private_supervisor ? "private" : "oarlockd") + (is_unix ? ", unix" : ", tcp"));
       const Server& server = is_unix ? static_cast<const Server&>(*unix_) : server_;
-      // Traced steps are slow. Where the machine is busy too, oarlockd takes the session for one that holds others up and moves
+      // Traced steps are slow (hence the label, to be run alone). Where the machine is busy too, oarlockd takes the session for one that holds others up and moves
       // it to a thread of its own: then this attempt has counted half of it and says nothing.
       constexpr int kAttempts = 5;
       for (int attempt = 1; attempt <= kAttempts; ++attempt) {
