@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <optional>
 #include <string>
 
 #include "notif/base/unique_fd.h"
@@ -69,6 +72,24 @@ Step SetLimit(__rlimit_resource_t resource, const char* name, rlim_t value, cons
 Step SetLimits(std::optional<int64_t> nofile) {
   if (auto step = SetLimit(RLIMIT_CORE, "RLIMIT_CORE", 0, ""); !step) return step;
   if (nofile) return SetLimit(RLIMIT_NOFILE, "RLIMIT_NOFILE", static_cast<rlim_t>(*nofile), "/limits/nofile");
+  return {};
+}
+
+Step ResetPersonality() {
+  constexpr unsigned long kKept = static_cast<unsigned long>(PER_LINUX32) | static_cast<unsigned long>(UNAME26);
+  // Not by personality(2) itself, which a filter around us can answer.
+  const auto read = [] {
+    std::ifstream file("/proc/self/personality");
+    unsigned long value = 0;
+    file >> std::hex >> value;
+    return file ? std::optional(value) : std::nullopt;
+  };
+  const auto inherited = read();
+  if (!inherited) return Stop(Code::kKUnsupported, "", "/proc/self/personality cannot be read");
+  const unsigned long wanted = *inherited & kKept;
+  if (*inherited == wanted) return {};
+  if (::personality(wanted) == -1) return Stop(Code::kKUnsupported, "", std::string("personality: ") + ErrnoName(errno));
+  if (read() != wanted) return Stop(Code::kKUnsupported, "", "the personality stays although the call said otherwise: something filters us");
   return {};
 }
 

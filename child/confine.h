@@ -18,6 +18,10 @@ namespace oarlock::child {
 // RLIMIT_CORE 0 and, where given, RLIMIT_NOFILE, soft and hard, read back. K_UNSUPPORTED.
 [[nodiscard]] Step SetLimits(std::optional<int64_t> nofile);
 
+// The execution domain without what would weaken the module (no randomized addresses, readable is executable, a page at zero; E-146)
+// or is another system's; PER_LINUX32 and UNAME26, which a module could set itself, stay. Read back. K_UNSUPPORTED.
+[[nodiscard]] Step ResetPersonality();
+
 // An empty signal mask, read back; ignored signals stay ignored (nohup). K_UNSUPPORTED.
 [[nodiscard]] Step ResetSignals();
 

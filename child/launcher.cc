@@ -234,6 +234,8 @@ Step Launcher::FindSupervisor() {
 
 Step Launcher::Confine() {
   const policy::Policy& policy = loaded_.policy;
+  // While /proc/self is ours: with another identity it is root's.
+  if (auto step = ResetPersonality(); !step) return step;
   if (policy.tty == policy::Tty::kNone)
     if (auto step = LeaveTerminal(); !step) return step;
   if (auto step = TakeIdentity(policy.run_as); !step) return step;

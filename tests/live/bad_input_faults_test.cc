@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -252,6 +253,13 @@ TEST_F(FaultTest, LimitsThatAreSaidToBeSet) {
     OuterFilter refused;
     stops(refused.Answer(SYS_prlimit64, error).Answer(SYS_setrlimit, error), kLimited);
   }
+}
+
+TEST_F(FaultTest, APersonalityThatIsSaidToBeReset) {
+  const auto weaken = [] { (void)::personality(ADDR_NO_RANDOMIZE); };
+  OuterFilter said, refused;
+  Stops(said.Answer(SYS_personality, 0), "K_UNSUPPORTED ", "", weaken);
+  Stops(refused.Answer(SYS_personality, EPERM), "K_UNSUPPORTED ", "", weaken);
 }
 
 TEST_F(FaultTest, ASignalMaskThatIsSaidToBeCleared) {

@@ -221,6 +221,24 @@ TEST(LaunchTest, Limits) {
   EXPECT_EQ(Line(Sandbox().Probe({"limit,7"}), "limit,7"), "0 4096 4096");
 }
 
+// E-146: what a module may not set it does not inherit either.
+TEST(LaunchTest, PersonalityThatWeakensDoesNotPass) {
+  const std::vector<std::string> weak = {"/usr/bin/setarch", "linux32", "-R", "-Z"}, show = {"/bin/cat", "/proc/self/personality"};
+  const auto joined = [](std::vector<std::string> a, const std::vector<std::string>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  for (const uid_t uid : {0U, 65534U}) {
+    Sandbox sandbox;
+    sandbox.As(uid);
+    ProcessOptions options = sandbox.Options(show);
+    options.argv = joined(weak, options.argv);
+    const Outcome outcome = RunProcess(options);
+    EXPECT_EQ(outcome.out, "00000008\n") << outcome.err;
+    EXPECT_EQ(sandbox.RunBare(joined(weak, show)).out, "00140008\n") << "the twin";
+  }
+}
+
 TEST(LaunchTest, IgnoredSignalsStayIgnoredAndMasksDoNot) {
   Sandbox sandbox;
   ProcessOptions options = sandbox.Options({ProbePath(), "status,SigBlk", "status,SigIgn"});
