@@ -76,25 +76,11 @@ Admission::~Admission() = default;
 void Admission::Listen(UniqueFd listening) {
   const int fd = listening.get();
   listening_.push_back(std::move(listening));
-  reactor_.OnReady(fd, POLLIN, [this, fd](int) { Accept(fd); });
-}
-
-void Admission::Accept(int listening) {
-  // A few at a time, so that a crowd at the door does not keep the rest of the loop waiting.
-  for (int i = 0; i < 8; ++i) {
-    UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) {
-      if (IsShortage(errno)) {
-        reactor_.After(kAcceptRetry, [this, listening] { Accept(listening); });
-        return;
-      }
-      break;
-    }
+  reactor_.OnConnection(fd, [this](UniqueFd socket) {
     auto connection = std::make_unique<Connection>();
     connection->socket = std::move(socket);
     Start(std::move(connection));
-  }
-  reactor_.OnReady(listening, POLLIN, [this, listening](int) { Accept(listening); });
+  });
 }
 
 void Admission::Serve(UniqueFd socket, std::optional<pid_t> expected) {

@@ -71,7 +71,6 @@ class Admission {
  private:
   struct Connection;
   struct Pending;
-  void Accept(int listening);
   void Start(std::unique_ptr<Connection> connection);
   void Await(Connection& connection);
   void OnReadable(Connection& connection);

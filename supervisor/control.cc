@@ -85,29 +85,15 @@ void Control::Listen(UniqueFd listening) {
   // closer takes it).
   const int off = 0;
   (void)::setsockopt(fd, SOL_SOCKET, abi::kSoPassRights, &off, sizeof(off));
-  reactor_.OnReady(fd, POLLIN, [this, fd](int) { Accept(fd); });
+  reactor_.OnConnection(fd, [this](UniqueFd socket) { Take(std::move(socket)); });
 }
 
-void Control::Accept(int listening) {
-  for (int i = 0; i < 8; ++i) {
-    UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) {
-      if (IsShortage(errno)) {
-        reactor_.After(kAcceptRetry, [this, listening] { Accept(listening); });
-        return;
-      }
-      break;
-    }
-    const int fd = socket.get();
-    const bool crowded = peers_.size() >= kMaxPeers;
-    peers_[fd].socket = std::move(socket);
-    if (crowded) {
-      Drop(fd);
-      continue;
-    }
-    Await(fd);
-  }
-  reactor_.OnReady(listening, POLLIN, [this, listening](int) { Accept(listening); });
+void Control::Take(UniqueFd socket) {
+  const int fd = socket.get();
+  const bool crowded = peers_.size() >= kMaxPeers;
+  peers_[fd].socket = std::move(socket);
+  if (crowded) Drop(fd);
+  else Await(fd);
 }
 
 void Control::Await(int fd) {

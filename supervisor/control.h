@@ -23,7 +23,7 @@ class Control {
     UniqueFd socket;
     Reactor::Id timer = 0, poll = 0;
   };
-  void Accept(int listening);
+  void Take(UniqueFd socket);
   void Await(int fd);
   void OnReadable(int fd);
   void Drop(int fd);

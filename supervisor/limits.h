@@ -78,6 +78,7 @@ inline constexpr uint64_t kMinFileSize = 64ULL * 1024 * 1024;
 }
 // ... and a listening socket is asked again after this; at once would spin.
 inline constexpr std::chrono::milliseconds kAcceptRetry{100};
+inline constexpr int kAcceptsAtOnce = 8;
 
 // Admission.
 inline constexpr size_t kMaxPendingPerUid = 16;        // connections that have not said all yet

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/reactor.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <utility>
 
 #include "notif/kernel.h"
 #include "supervisor/limits.h"
@@ -22,6 +27,23 @@ Reactor::Id Reactor::After(std::chrono::milliseconds delay, std::function<void()
   const auto ns = static_cast<uint64_t>(std::chrono::nanoseconds(delay).count());
   timers_.emplace(std::pair(kernel::MonotonicNs() + ns, id), std::move(due));
   return id;
+}
+
+void Reactor::OnConnection(int listening, std::function<void(UniqueFd)> taken) {
+  OnReady(listening, POLLIN, [this, listening, taken = std::move(taken)](int) { Accept(listening, taken); });
+}
+
+void Reactor::Accept(int listening, const std::function<void(UniqueFd)>& taken) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    UniqueFd socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid() && IsShortage(errno)) {
+      After(kAcceptRetry, [this, listening, taken] { Accept(listening, taken); });
+      return;
+    }
+    if (!socket.valid()) break;
+    taken(std::move(socket));
+  }
+  OnConnection(listening, taken);
 }
 
 void Reactor::Forget(Id id) {

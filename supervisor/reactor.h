@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "notif/base/unique_fd.h"
 #include "notif/ring.h"
 
 namespace oarlock::supervisor {
@@ -24,6 +25,9 @@ class Reactor {
   Id After(std::chrono::milliseconds delay, std::function<void()> due);
   // The callback will not run. A poll that is in the ring may hold its file a moment longer.
   void Forget(Id id);
+  // Calls `taken` with each connection to `listening`, which is non-blocking, borrowed, and listened to for ever: a few at a time, so
+  // that a crowd at the door does not keep the rest of the loop waiting, and later where we are short of descriptors or memory.
+  void OnConnection(int listening, std::function<void(UniqueFd)> taken);
   // Completions that other rings posted.
   void OnPost(std::function<void(uint64_t token, int32_t value)> post) { post_ = std::move(post); }
   // From this thread into another ring.
@@ -40,6 +44,7 @@ class Reactor {
 
  private:
   [[nodiscard]] uint64_t WaitNs() const;
+  void Accept(int listening, const std::function<void(UniqueFd)>& taken);
   void Handle(const Completion& completion);
   Ring ring_;
   Id next_ = 1;
