@@ -243,10 +243,13 @@ class WritableRoot {
 };
 
 std::vector<WritableRoot> WritableRoots(const std::vector<Opened>& opened) {
-  const auto mounts = MountPoints();
+  std::vector<std::string> mounts;
   std::vector<WritableRoot> writable;
-  for (const Opened& root : opened)
-    if ((root.rule.rights & kChanges) != 0 && root.rule.is_directory) writable.emplace_back(root.rule, mounts);
+  for (const Opened& root : opened) {
+    if ((root.rule.rights & kChanges) == 0 || !root.rule.is_directory) continue;
+    if (writable.empty()) mounts = MountPoints();
+    writable.emplace_back(root.rule, mounts);
+  }
   return writable;
 }
 

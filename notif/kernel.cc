@@ -92,19 +92,6 @@ bool Field(std::string_view text, std::string_view key, int base, uint64_t* valu
   return true;
 }
 
-// When a process began, /proc/PID/stat field 22. Zero where it is gone.
-uint64_t StartTicks(pid_t pid) noexcept {
-  const UniqueFd fd(OpenProc(pid, "stat"));
-  if (!fd.valid()) return 0;
-  char buffer[1024];
-  const int size = ReadProc(fd.get(), buffer, sizeof(buffer) - 1);
-  buffer[size > 0 ? size : 0] = '\0';
-  // Fields are counted from behind the last ')': the name in field 2 may hold anything.
-  const char* at = std::strrchr(buffer, ')');
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
-}
-
 // Whether pidfds of threads exist (6.9): asked once, answered by trying.
 bool HasThreadPidfds() noexcept {
   static std::atomic<int> known{-1};
@@ -204,13 +191,30 @@ int LocateTask(pid_t tid, TaskPlace* place) noexcept {
   const int size = ReadProc(fd.get(), buffer, sizeof(buffer));
   if (size < 0) return size;
   const std::string_view text(buffer, static_cast<size_t>(size));
-  uint64_t tgid = 0, parent = 0, filters = 0;
-  if (!Field(text, "\nTgid:\t", 10, &tgid) || !Field(text, "\nPPid:\t", 10, &parent) || !Field(text, "\nSeccomp_filters:\t", 10, &filters)) return -ESRCH;
+  uint64_t tgid = 0, filters = 0;
+  if (!Field(text, "\nTgid:\t", 10, &tgid) || !Field(text, "\nSeccomp_filters:\t", 10, &filters)) return -ESRCH;
   place->tgid = static_cast<pid_t>(tgid);
-  place->parent = static_cast<pid_t>(parent);
   place->seccomp_filters = static_cast<int>(filters);
-  place->start_ticks = StartTicks(place->tgid);
-  return place->start_ticks == 0 ? -ESRCH : 0;
+  return 0;
+}
+
+int ReadLineage(pid_t pid, Lineage* lineage) noexcept {
+  *lineage = {};
+  const UniqueFd fd(OpenProc(pid, "stat"));
+  if (!fd.valid()) return fd.get() == -ENOENT ? -ESRCH : fd.get();
+  char buffer[1024];
+  const int size = ReadProc(fd.get(), buffer, sizeof(buffer) - 1);
+  if (size < 0) return size;
+  buffer[size] = '\0';
+  // Fields 4 and 22, counted from behind the last ')': the name in field 2 may hold anything.
+  const char* at = std::strrchr(buffer, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) {
+    at = std::strchr(at + 1, ' ');
+    if (field == 3 && at != nullptr) lineage->parent = static_cast<pid_t>(std::strtol(at + 1, nullptr, 10));
+  }
+  if (at == nullptr) return -ESRCH;
+  lineage->start_ticks = std::strtoull(at + 1, nullptr, 10);
+  return 0;
 }
 
 int DescribeTask(pid_t tid, TaskDescription* description) noexcept {
@@ -237,7 +241,9 @@ int DescribeTask(pid_t tid, TaskDescription* description) noexcept {
       description->name_size = static_cast<uint8_t>(size > 0 ? size : 0);
     }
   }
-  description->start_ticks = StartTicks(description->pid);
+  Lineage lineage;
+  (void)ReadLineage(description->pid, &lineage);
+  description->start_ticks = lineage.start_ticks;
   char link[64];
   (void)std::snprintf(link, sizeof(link), "/proc/%d/exe", description->pid);
   const ssize_t size = ::readlink(link, description->path, sizeof(description->path));

@@ -60,18 +60,23 @@ struct TaskSignals {
 [[nodiscard]] int OpenTaskStatus(pid_t tid) noexcept;
 [[nodiscard]] int ReadTaskSignals(int status_fd, TaskSignals* signals) noexcept;
 
-// Whose a task is.
+// Whose a task is. -ESRCH: there is none.
 struct TaskPlace {
-  pid_t tgid = 0, parent = 0;
+  pid_t tgid = 0;
   int seccomp_filters = 0;
-  uint64_t start_ticks = 0;      // of the thread group, as below
 };
-[[nodiscard]] int LocateTask(pid_t tid, TaskPlace* place) noexcept;  // -ESRCH: there is none
+[[nodiscard]] int LocateTask(pid_t tid, TaskPlace* place) noexcept;
+// Where a process comes from, and which of its number it is: /proc/PID/stat fields 4 and 22, the latter in clock ticks since boot.
+struct Lineage {
+  pid_t parent = 0;
+  uint64_t start_ticks = 0;
+};
+[[nodiscard]] int ReadLineage(pid_t pid, Lineage* lineage) noexcept;
 
 // What a record says about the process behind a call. Text is raw bytes of the sandbox, cut, not terminated.
 struct TaskDescription {
   pid_t pid = 0;                // the thread group's
-  uint64_t start_ticks = 0;     // /proc/PID/stat field 22, clock ticks since boot
+  uint64_t start_ticks = 0;     // as Lineage
   uint32_t uid = 0;             // effective
   uint8_t name_size = 0;
   uint16_t path_size = 0;

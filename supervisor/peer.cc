@@ -69,23 +69,15 @@ bool IsAlive(int pidfd) { return ::syscall(SYS_pidfd_send_signal, pidfd, 0, null
 
 }  // namespace
 
-Result<Lineage> ReadLineage(pid_t pid) {
-  const std::string stat = OARLOCK_TRY(ReadProcFile(pid, "stat"));
-  // Fields 4 and 22, counted from behind the name, which may hold anything.
-  Lineage lineage;
-  size_t at = stat.rfind(')');
-  for (int field = 2; at != std::string::npos && field < 22; ++field) {
-    at = stat.find(' ', at + 1);
-    if (field == 3 && at != std::string::npos) lineage.parent = static_cast<pid_t>(std::strtol(stat.c_str() + at + 1, nullptr, 10));
-  }
-  if (at == std::string::npos) return OARLOCK_FAIL("read", ESRCH, "/proc/%d/stat", pid);
-  lineage.start_ticks = std::strtoull(stat.c_str() + at + 1, nullptr, 10);
+Result<kernel::Lineage> ReadLineage(pid_t pid) {
+  kernel::Lineage lineage;
+  if (const int error = kernel::ReadLineage(pid, &lineage); error != 0) return OARLOCK_FAIL("read", -error, "/proc/%d/stat", pid);
   return lineage;
 }
 
 Result<ProcessFacts> ReadProcess(pid_t pid) {
   const std::string status = OARLOCK_TRY(ReadProcFile(pid, "status"));
-  const Lineage lineage = OARLOCK_TRY(ReadLineage(pid));
+  const kernel::Lineage lineage = OARLOCK_TRY(ReadLineage(pid));
   ProcessFacts facts;
   facts.pid = pid;
   const auto first = [&](const char* key, int base) {

@@ -9,6 +9,7 @@
 
 #include "notif/base/result.h"
 #include "notif/base/unique_fd.h"
+#include "notif/kernel.h"
 
 namespace oarlock::supervisor {
 
@@ -28,11 +29,7 @@ struct ProcessFacts {
 // Without a pidfd: what the number stands for now.
 [[nodiscard]] Result<ProcessFacts> ReadProcess(pid_t pid);
 // Of an ancestor no more than this is asked, for one look.
-struct Lineage {
-  pid_t parent = 0;
-  uint64_t start_ticks = 0;
-};
-[[nodiscard]] Result<Lineage> ReadLineage(pid_t pid);
+[[nodiscard]] Result<kernel::Lineage> ReadLineage(pid_t pid);
 
 // Whether we may read its memory and duplicate its descriptors; the error's message says what to do.
 [[nodiscard]] Status CheckAccess(pid_t pid, int pidfd);

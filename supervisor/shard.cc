@@ -142,19 +142,23 @@ void Shard::Dispatch(const Completion& completion) {
   const uint32_t generation = Token::GenerationOf(token);
   // A completion for a call that has been answered meanwhile (a cancellation's, as a rule).
   const auto stale_call = [&] { return index >= calls_.size() || calls_[index].generation != generation; };
+  // An attempt that ends may ask its socket whom it is connected to, which waits for the socket's lock.
+  const auto advance = [&](auto step) {
+    Watched(calls_[index].session, Beat::Step::kSubmit, [&] { return step(calls_[index].attempt), 0; });
+    AttemptMoved(index);
+  };
   switch (Token::KindOf(token)) {
     case TokenKind::kListener:
       if (SessionAt(index, generation) != nullptr) OnListener(index, completion.result);
       return;
     case TokenKind::kConnect:
       if (stale_call()) return;
-      // It may ask the socket whom it is connected to, which waits for the socket's lock.
-      Watched(calls_[index].session, Beat::Step::kSubmit, [&] { return calls_[index].attempt.OnConnect(*ring_, completion.result), 0; });
-      return AttemptMoved(index);
+      advance([&](proxyport::Attempt& attempt) { attempt.OnConnect(*ring_, completion.result); });
+      return;
     case TokenKind::kPoll:
       if (stale_call()) return;
-      calls_[index].attempt.OnPoll(*ring_);
-      return AttemptMoved(index);
+      advance([&](proxyport::Attempt& attempt) { attempt.OnPoll(*ring_); });
+      return;
     case TokenKind::kCancel:
       if (stale_call()) return;
       calls_[index].attempt.OnCancel(*ring_, completion.result);

@@ -179,9 +179,10 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
 // Returns 0, or -ENOTSOCK or -EBADF of what is none.
 int Shard::FetchFacts(Call& call) {
   const auto fetch = [&](int name, std::optional<int>& fact) {
+    if (fact) return 0;
     int value = 0;
-    const int result = fact ? 0 : kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, name, &value);
-    if (result == 0 && !fact) fact = value;
+    const int result = kernel::GetSocketInt(call.fd.get(), SOL_SOCKET, name, &value);
+    if (result == 0) fact = value;
     return result;
   };
   const int result = fetch(SO_DOMAIN, call.socket.domain);
@@ -417,9 +418,11 @@ int Shard::IsInside(const Call& call, pid_t tid) {
   if (kernel::LocateTask(call.tid, &caller) == 0 && caller.tgid == task.tgid) return 1;
   // The first process may have had children before it was confined.
   if (task.seccomp_filters < session.seccomp_filters) return 0;
-  for (size_t depth = 0; depth < kMaxAncestors; ++depth) {
-    if (task.tgid == session.facts.pid && task.start_ticks == session.start_ticks) return 1;
-    if (task.parent <= 1 || kernel::LocateTask(task.parent, &task) != 0) return 0;
+  kernel::Lineage lineage;
+  pid_t pid = task.tgid;
+  for (size_t depth = 0; depth < kMaxAncestors && pid > 1; ++depth, pid = lineage.parent) {
+    if (kernel::ReadLineage(pid, &lineage) != 0) return 0;
+    if (pid == session.facts.pid && lineage.start_ticks == session.start_ticks) return 1;
   }
   return 0;
 }
