@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oarlock-cost-client: makes calls by number, so that what each costs its supervisor can be counted.
 //   oarlock-cost-client PORT|/SOCKET
-// Each line on stdin is "socket N" or "connect N"; the answer is "done N GOOD", GOOD being how many did what they should.
+// Each line on stdin is "socket N", "connect N" or "turns N" (socket(2), each by a thread of its own); the answer is "done N GOOD", GOOD being how many did what they should.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -30,10 +31,13 @@ int main(int argc, char** argv) {
   }
   char word[16];
   for (long count = 0; std::scanf("%15s %ld", word, &count) == 2;) {
-    const bool connects = std::strcmp(word, "connect") == 0;
+    const bool connects = std::strcmp(word, "connect") == 0, turns = std::strcmp(word, "turns") == 0;
     long good = 0;
     for (long i = 0; i < count; ++i) {
-      const int fd = socket(peer.ss_family, SOCK_STREAM, 0);
+      int fd = -1;
+      const auto open = [&] { fd = socket(peer.ss_family, SOCK_STREAM, 0); };
+      if (turns) std::thread(open).join();
+      else open();
       if (fd < 0) continue;
       char byte = 0;
       if (!connects) ++good;

@@ -198,6 +198,26 @@ TEST_F(Cost, OursSystemCalls) {
     }
 }
 
+// Where several threads call, the ring chooses who is woken where: a wait beside it would put the shard behind the callers.
+TEST_F(Cost, CallersThatTakeTurnsAreWaitedForInTheRing) {
+  const PatientNode node;
+  Sandbox sandbox(Grants(server_, broker_));
+  sandbox.Timeout(std::chrono::minutes(2)).Supervisor(node.socket());
+  const ProcessOptions options = sandbox.Options({ClientPath(), std::to_string(server_.port())});
+  // The first and the third go to the first shard. The first is quiet after its calls, and waited for as they left it.
+  Process quiet(options);
+  Make(quiet, "socket", 50);
+  Process elsewhere(options);
+  Make(elsewhere, "socket", 1);
+  Process client(options);
+  const SyscallCounter counter(ThreadsNamed(node.pid(), "oarlock-shard").at(0));
+  ASSERT_TRUE(counter.attached()) << counter.error();
+  Make(client, "turns", 3);
+  std::string odd;
+  EXPECT_EQ(WithoutClock(CountCalls(client, "turns", counter, 2, &odd)), (PerCall{{"ioctl", 2}, {"io_uring_enter", 1}}));
+  EXPECT_EQ(odd, "");
+}
+
 // Every allocation of every thread of a node supervisor.
 TEST_F(Cost, NoHeapAllocations) {
 #ifdef OARLOCK_SANITIZED

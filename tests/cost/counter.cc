@@ -77,14 +77,6 @@ void SyscallCounter::Trace() {
   done(2);
 }
 
-std::vector<pid_t> ThreadsNamed(pid_t pid, const std::string& name) {
-  std::error_code error;
-  std::vector<pid_t> out;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error))
-    if (ReadWholeFile(entry.path() / "comm") == name + "\n") out.push_back(std::atoi(entry.path().filename().c_str()));
-  return out;
-}
-
 pid_t ProcessWith(const std::string& program, const std::string& argument) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {

@@ -37,8 +37,6 @@ class SyscallCounter {
   std::thread thread_;
 };
 
-// The threads of `pid` with this name.
-[[nodiscard]] std::vector<pid_t> ThreadsNamed(pid_t pid, const std::string& name);
 // The process whose command line holds both; -1: none.
 [[nodiscard]] pid_t ProcessWith(const std::string& program, const std::string& argument);
 

@@ -228,7 +228,7 @@ TEST_F(StallTest, E69_SocketWhoseLockIsHeldIsAskedToLinger) {
   bool moved = false;
   ExpectUndisturbed([&] {
     auto running = attacking();
-    moved |= Eventually([&] { return Threads(daemon_.pid(), "oarlock-shard") > 1; }, std::chrono::seconds(3));
+    moved |= Eventually([&] { return ThreadsNamed(daemon_.pid(), "oarlock-shard").size() > 1; }, std::chrono::seconds(3));
     return running;
   });
   EXPECT_TRUE(moved) << "what it makes the shard wait for is not held against it";

@@ -14,6 +14,8 @@
 namespace oarlock::test {
 namespace {
 
+size_t Shards(pid_t daemon) { return ThreadsNamed(daemon, "oarlock-shard").size(); }
+
 class LanesTest : public ::testing::Test {
  protected:
   // Any step counts as a long one, and a session is taken back after `pardon_ms`.
@@ -69,7 +71,7 @@ TEST_F(LanesTest, NoCallIsLostBetweenLanes) {
                                   directory_ / "broker.sock", std::to_string(rounds)}));
   size_t most = 0;
   while (client.Running()) {
-    most = std::max(most, Threads(daemon_->pid(), "oarlock-shard"));
+    most = std::max(most, Shards(daemon_->pid()));
     (void)client.WaitFor("\n", std::chrono::milliseconds(20));
   }
   const Outcome outcome = client.Wait();
@@ -83,7 +85,7 @@ TEST_F(LanesTest, NoCallIsLostBetweenLanes) {
   for (const LogLine& line : ReadLog(directory_ / "audit.jsonl"))
     if (line.code == "TCP_NOT_PROXY") denied += line.count;
   EXPECT_EQ(denied, static_cast<size_t>(4 * rounds));
-  EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; })) << "a lane outlives its session";
+  EXPECT_TRUE(Eventually([&] { return Shards(daemon_->pid()) == 2; })) << "a lane outlives its session";
   Ends();
 }
 
@@ -136,7 +138,7 @@ TEST_F(LanesTest, WaitingConnectsGoAlong) {
     killed.Signal(SIGKILL);
     EXPECT_EQ(killed.Wait().code, 128 + SIGKILL);
   }
-  EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; }));
+  EXPECT_TRUE(Eventually([&] { return Shards(daemon_->pid()) == 2; }));
   Ends();
 }
 
@@ -148,17 +150,17 @@ TEST_F(LanesTest, ASilentSessionIsMovedWithItsWaitingConnect) {
   Sandbox sandbox(Policy(path));
   Inside(sandbox);
   for (int round = 0; round < 3; ++round) {
-    // Slow since its launch, and quiet from the connect on.
+    // Slow since its launch, waited for beside the ring after that many calls of one thread, and quiet from the connect on.
     Process silent(sandbox.Options({"/usr/bin/python3", "-c",
                                     "import signal, socket, sys\n"
-                                    "s = socket.socket(socket.AF_UNIX)\n"
+                                    "for i in range(40): s = socket.socket(socket.AF_UNIX)\n"
                                     "signal.signal(signal.SIGUSR1, lambda *a: (print('handled', flush=True), sys.exit(0)))\n"
                                     "print('waits', flush=True)\n"
                                     "s.connect(sys.argv[1])\n",
                                     path}));
     ASSERT_TRUE(silent.WaitFor("waits")) << silent.err();
-    EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 3; }));
-    EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 2; })) << "it is not taken back";
+    EXPECT_TRUE(Eventually([&] { return Shards(daemon_->pid()) == 3; }));
+    EXPECT_TRUE(Eventually([&] { return Shards(daemon_->pid()) == 2; })) << "it is not taken back";
     EXPECT_TRUE(silent.Running());
     silent.Signal(SIGUSR1);
     EXPECT_TRUE(silent.WaitFor("handled")) << silent.err();
@@ -177,8 +179,8 @@ TEST_F(LanesTest, OneLongWaitIsEnough) {
     // The proof's call is read, pinned and closed.
     Process client(sandbox.Options({ProbePath(), "pid", "sleep,30000"}));
     ASSERT_TRUE(client.WaitFor("pid -> 0")) << client.err();
-    if (enough) EXPECT_TRUE(Eventually([&] { return Threads(daemon_->pid(), "oarlock-shard") == 3; }));
-    else EXPECT_EQ(Threads(daemon_->pid(), "oarlock-shard"), 2U);
+    if (enough) EXPECT_TRUE(Eventually([&] { return Shards(daemon_->pid()) == 3; }));
+    else EXPECT_EQ(Shards(daemon_->pid()), 2U);
     client.Signal(SIGKILL);
     (void)client.Wait();
     Ends();
@@ -214,7 +216,7 @@ TEST_F(LanesTest, WithoutAThreadForItASessionWaits) {
   EXPECT_FALSE(client.WaitFor("done", std::chrono::seconds(1))) << "it was never to move";
   EXPECT_TRUE(client.Running()) << client.err();
   ASSERT_TRUE(daemon_->Running()) << daemon_->err();
-  EXPECT_EQ(Threads(daemon_->pid(), "oarlock-shard"), 2U);
+  EXPECT_EQ(Shards(daemon_->pid()), 2U);
   ASSERT_EQ(limit(own.rlim_cur), "");
   EXPECT_TRUE(client.WaitFor("done")) << client.err();
   EXPECT_EQ(client.Wait().code, 0);
@@ -227,18 +229,18 @@ TEST(LanesOfOthers, AreTheirOwnFromTheStart) {
   Daemon daemon({"--admit-uid", "65534"});
   TcpServer proxy;
   const std::string policy = "\"net\":\"egress-allowlist\",\"proxy_port\":" + std::to_string(proxy.port());
-  const size_t before = Threads(daemon.pid(), "oarlock-shard");
+  const size_t before = Shards(daemon.pid());
   for (const bool other : {false, true}) {
     Sandbox sandbox(policy);
     sandbox.Supervisor(daemon.socket());
     if (other) sandbox.As(65534);
     Process process(sandbox.Options({ProbePath(), "tcp,127.0.0.1," + std::to_string(proxy.port()), "sleep,1000"}));
     EXPECT_TRUE(process.WaitFor("tcp")) << process.err();
-    EXPECT_EQ(Threads(daemon.pid(), "oarlock-shard"), before + (other ? 1 : 0));
+    EXPECT_EQ(Shards(daemon.pid()), before + (other ? 1 : 0));
     EXPECT_EQ(process.Wait().code, 0) << process.err();
   }
   EXPECT_EQ(proxy.connections(), 2);
-  EXPECT_TRUE(Eventually([&] { return Threads(daemon.pid(), "oarlock-shard") == before; }));
+  EXPECT_TRUE(Eventually([&] { return Shards(daemon.pid()) == before; }));
 }
 
 }  // namespace

@@ -223,7 +223,15 @@ TEST(LaunchTest, Limits) {
 
 // E-146: what a module may not set it does not inherit either.
 TEST(LaunchTest, PersonalityThatWeakensDoesNotPass) {
-  const std::vector<std::string> weak = {"/usr/bin/setarch", "linux32", "-R", "-Z"}, show = {"/bin/cat", "/proc/self/personality"};
+#ifdef __SANITIZE_THREAD__
+  // Whose runtime does not start where the page at zero is mapped, as root may have it.
+  const std::vector<std::string> weak = {"/usr/bin/setarch", "linux32", "-R"};
+  const char* inherited = "00040008\n";
+#else
+  const std::vector<std::string> weak = {"/usr/bin/setarch", "linux32", "-R", "-Z"};
+  const char* inherited = "00140008\n";
+#endif
+  const std::vector<std::string> show = {"/bin/cat", "/proc/self/personality"};
   const auto joined = [](std::vector<std::string> a, const std::vector<std::string>& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
@@ -235,7 +243,7 @@ TEST(LaunchTest, PersonalityThatWeakensDoesNotPass) {
     options.argv = joined(weak, options.argv);
     const Outcome outcome = RunProcess(options);
     EXPECT_EQ(outcome.out, "00000008\n") << outcome.err;
-    EXPECT_EQ(sandbox.RunBare(joined(weak, show)).out, "00140008\n") << "the twin";
+    EXPECT_EQ(sandbox.RunBare(joined(weak, show)).out, inherited) << "the twin";
   }
 }
 

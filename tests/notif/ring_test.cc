@@ -67,6 +67,28 @@ std::thread Later(std::function<void()> act) {
   });
 }
 
+// A unix socket whose backlog is full: a connect to it waits.
+class FullListener {
+ public:
+  FullListener() : listening_(Socket()), first_(Socket()) {
+    address_.sun_family = AF_UNIX;
+    socklen_t size = sizeof(sa_family_t);  // a name of the kernel's choice
+    EXPECT_EQ(::bind(listening_.get(), address(), size), 0);
+    EXPECT_EQ(::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address_), &size_), 0);
+    EXPECT_EQ(::listen(listening_.get(), 0), 0);
+    EXPECT_EQ(::connect(first_.get(), address(), size_), 0);
+  }
+  static UniqueFd Socket() { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+  void Connect(Ring& ring, const UniqueFd& socket) const { ring.Connect(socket.get(), address(), size_, 0, kOther); }
+  void Accept() const { const UniqueFd accepted(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+ private:
+  [[nodiscard]] const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
+  const UniqueFd listening_, first_;
+  sockaddr_un address_{};
+  socklen_t size_ = sizeof(address_);
+};
+
 class RingTest : public ::testing::Test {
  protected:
   RingTest() {
@@ -172,24 +194,14 @@ TEST_F(RingTest, APollInTheRingEndsAWatchingWait) {
 
 // A unix connect that waits for room in the backlog blocks a worker of the kernel, which completes it from its own thread.
 TEST_F(RingTest, AWorkersCompletionEndsAWatchingWait) {
-  const UniqueFd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  socklen_t size = sizeof(sa_family_t);  // a name of the kernel's choice
-  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  size = sizeof(address);
-  ASSERT_EQ(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ASSERT_EQ(::listen(listening.get(), 0), 0);
-  const auto connecting = [] { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
-  const UniqueFd first = connecting();
-  ASSERT_EQ(::connect(first.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  const FullListener full;
   const Pipe watched;
   ASSERT_TRUE(ring_->Watch(watched.read.get(), POLLIN, kWatched));
   std::vector<UniqueFd> waiting;
   for (int i = 0; i < 10; ++i) {
-    waiting.push_back(connecting());
-    ring_->Connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address), size, 0, kOther);
-    std::thread later = Later([&] { const UniqueFd accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)); });
+    waiting.push_back(FullListener::Socket());
+    full.Connect(*ring_, waiting.back());
+    std::thread later = Later([&] { full.Accept(); });
     const auto told = Wait(*ring_);
     later.join();
     ASSERT_EQ(told.size(), 1U);
@@ -200,19 +212,11 @@ TEST_F(RingTest, AWorkersCompletionEndsAWatchingWait) {
 
 // Its completion is long in coming, and until then there is nothing to do (7.2 and 7.3 leave a flag set that says there is).
 TEST_F(RingTest, ABlockedConnectDoesNotKeepTheWaitAwake) {
-  const UniqueFd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  socklen_t size = sizeof(sa_family_t);
-  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  size = sizeof(address);
-  ASSERT_EQ(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ASSERT_EQ(::listen(listening.get(), 0), 0);
-  const UniqueFd first(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), second(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::connect(first.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  const FullListener full;
+  const UniqueFd waiting = FullListener::Socket();
   const Pipe watched;
   ASSERT_TRUE(ring_->Watch(watched.read.get(), POLLIN, kWatched));
-  ring_->Connect(second.get(), reinterpret_cast<const sockaddr*>(&address), size, 0, kOther);
+  full.Connect(*ring_, waiting);
   std::array<Completion, 4> none;
   int turns = 0;
   for (const uint64_t end = kernel::MonotonicNs() + 300'000'000; kernel::MonotonicNs() < end; ++turns) {

@@ -140,15 +140,15 @@ Outcome Process::Wait() {
   return outcome_;
 }
 
-size_t Threads(pid_t pid, const std::string& name) {
-  size_t count = 0;
+std::vector<pid_t> ThreadsNamed(pid_t pid, const std::string& name) {
+  std::vector<pid_t> threads;
   std::error_code gone;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
     std::ifstream comm(task.path() / "comm");
     std::string line;
-    if (std::getline(comm, line) && line == name) ++count;
+    if (std::getline(comm, line) && line == name) threads.push_back(std::atoi(task.path().filename().c_str()));
   }
-  return count;
+  return threads;
 }
 
 std::string ResultOf(const std::string& out, const std::string& word) {

@@ -62,7 +62,7 @@ class Process {
 };
 
 // Threads of a process by name.
-[[nodiscard]] size_t Threads(pid_t pid, const std::string& name);
+[[nodiscard]] std::vector<pid_t> ThreadsNamed(pid_t pid, const std::string& name);
 
 // What the programs of the tests print of one operation, "word -> result"; "(not done)" where they did not.
 [[nodiscard]] std::string ResultOf(const std::string& out, const std::string& word);
