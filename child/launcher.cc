@@ -148,6 +148,7 @@ Step Launcher::Prepare() {
   kept_ = std::move(*kept);
   for (int fd = 0; fd <= 2; ++fd)
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+  OwnStandardDescriptions();
   for (const int fd : kept_) {
     if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
     (void)::fcntl(fd, F_SETFD, 0);
