@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 
+#include "notif/abi/process.h"
+
 namespace oarlock::child {
 namespace {
 
@@ -55,6 +57,13 @@ Result<int> LandlockAbi() {
   if (errno == EOPNOTSUPP)
     return OARLOCK_FAIL("landlock_create_ruleset", EOPNOTSUPP, "(built in but switched off: add landlock to the boot parameter lsm=)");
   return OARLOCK_FAIL("landlock_create_ruleset", errno, "(this kernel, or a filter around us, offers no Landlock)");
+}
+
+Age KernelAge(int landlock_abi) {
+  const UniqueFd thread(static_cast<int>(::syscall(kSysPidfdOpen, ::getpid(), kPidfdThread)));
+  const UniqueFd memory(static_cast<int>(::syscall(SYS_memfd_create, "", kMfdCloexec | kMfdNoexecSeal)));
+  // Whatever else is wrong is not the kernel's age.
+  return AgeOf(landlock_abi, thread.valid(), memory.valid() || errno != EINVAL);
 }
 
 Result<int> LandlockErrata() {

@@ -7,6 +7,7 @@
 #include "child/step.h"
 #include "notif/abi/landlock.h"
 #include "notif/base/unique_fd.h"
+#include "notif/calls.h"
 
 namespace oarlock::child {
 
@@ -20,6 +21,8 @@ struct LandlockRights {
 // The kernel's ABI by landlock_create_ruleset(NULL, 0, VERSION) alone. ENOSYS: not built in; EOPNOTSUPP: off at boot (lsm=).
 [[nodiscard]] Result<int> LandlockAbi();
 [[nodiscard]] Result<int> LandlockErrata();
+// Which of the filter's ages this kernel is, with that ABI: the rest is found by trying.
+[[nodiscard]] Age KernelAge(int landlock_abi);
 
 // One opened object and the rights below it. `parent` is an O_PATH descriptor; for anything but a directory the rights are
 // those that a file can have.

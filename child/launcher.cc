@@ -178,12 +178,11 @@ Step Launcher::Prepare() {
   auto abi = LandlockAbi();
   if (!abi) return Stop(Code::kLandlock, abi.error());
   landlock_abi_ = *abi;
-  const UniqueFd thread(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread)));
   shape_.socket_in_kernel = policy.mediation == policy::Mediation::kConnect && policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
   shape_.exec_strict = policy.exec_strict;
   shape_.sysv_ipc = policy.sysv_ipc;
   shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = thread.valid() ? Age::kCurrent : landlock_abi_ >= 3 ? Age::kNoThreadPidfd : Age::kNoTruncateRight;
+  shape_.age = KernelAge(landlock_abi_);
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();

@@ -83,6 +83,8 @@ std::string Notified(const CallRow& row, Refusal refusal) {
       return Refused(refusal) + "; SO_LINGER is performed, without a time";
     case Handler::kTask:
       return refusal == row.refusal ? "supervised: of a task outside the sandbox " + Refused(refusal) : Refused(refusal);
+    case Handler::kMemory:
+      return "supervised: MFD_EXEC " + Refused(refusal);
     case Handler::kNone:
     case Handler::kConnect:
     case Handler::kSocket:
