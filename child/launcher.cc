@@ -155,6 +155,7 @@ Step Launcher::Prepare() {
   kept_ = std::move(*kept);
   for (int fd = 0; fd <= 2; ++fd)
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+  OwnStandardDescriptions();
   for (const int fd : kept_) {
     if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
     (void)::fcntl(fd, F_SETFD, 0);
@@ -192,7 +193,7 @@ Step Launcher::Prepare() {
   shape_.exec_strict = policy.exec_strict;
   shape_.sysv_ipc = policy.sysv_ipc;
   shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = AgeOf(landlock_abi_);
+  shape_.age = KernelAge(landlock_abi_);
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();
