@@ -331,7 +331,7 @@ void TellCalls() {
   char byte = 0;
   const iovec here{&byte, 1}, there{reinterpret_cast<void*>(&Must), 1};
   Tell("deny", "memory of the parent", Result(process_vm_readv(getppid(), &here, 1, &there, 1, 0)));
-  Tell("deny", "ptrace", Result(ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr)));
+  Tell("deny", "ptrace", Result(ptrace(PTRACE_SEIZE, getppid(), nullptr, nullptr)));
   Tell("deny", "keyctl", Result(syscall(SYS_keyctl, 0, -3, 0)));
   Tell("deny", "chroot", Result(chroot(".")));
   Tell("deny", "sethostname", Result(syscall(SYS_sethostname, "x", -1)));

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <map>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "tests/faults/matrix.h"
@@ -62,6 +64,54 @@ class FaultMatrix : public ::testing::Test {
     EXPECT_EQ(matrix.forbidden_connections(), 0);
   }
 };
+
+std::map<std::string, std::string> Facts(const std::string& text, const std::string& kind) {
+  std::map<std::string, std::string> facts;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    if (const size_t arrow = line.find(" -> "); line.starts_with(kind + " ") && arrow != std::string::npos)
+      facts[line.substr(kind.size() + 1, arrow - kind.size() - 1)] = line.substr(arrow + 4);
+  return facts;
+}
+
+// What every case is compared with, and its twin: nothing that is refused inside is refused outside in the same way.
+TEST_F(FaultMatrix, AWholeLaunchIsConfined) {
+  for (const World& world : {Node(), Private(), Unprivileged()}) {
+    SCOPED_TRACE(world.name);
+    Matrix matrix(world, 1);
+    (void)matrix.Calls();
+    auto state = Facts(matrix.whole(), "state");
+    for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb", "SigBlk", "SigPnd", "ShdPnd"}) EXPECT_EQ(state[set], "0000000000000000") << set;
+    if (world.uid == 0) EXPECT_EQ(state["CapBnd"], "0000000000000000");
+    if (world.uid == 0) EXPECT_EQ(state["Groups"], "");
+    EXPECT_EQ(state["NoNewPrivs"], "1");
+    EXPECT_EQ(state["Seccomp"], "2");
+    EXPECT_EQ(state["Seccomp_filters"], "1");
+    EXPECT_EQ(state["terminal"], "0");
+    EXPECT_EQ(state["session"], "own");
+    EXPECT_EQ(state["personality"], "00000000");
+    EXPECT_EQ(state["children"], "ECHILD");
+    EXPECT_EQ(state["limit 4"], "0 0");
+    EXPECT_EQ(state["limit 7"], "512 512");
+    std::string descriptors;
+    for (const auto& [name, value] : state)
+      if (name.starts_with("fd ")) descriptors += name.substr(2);
+    EXPECT_EQ(descriptors, " 0 1 2 9");
+    for (const auto& [name, value] : Facts(matrix.whole(), "grant")) EXPECT_TRUE(value == "0" || !name.starts_with("connect")) << name << " " << value;
+    EXPECT_EQ(matrix.forbidden_connections(), 0);
+
+    auto bare = Facts(matrix.Bare(), "deny");
+    const auto denied = Facts(matrix.whole(), "deny");
+    EXPECT_GT(denied.size(), 25U);
+    // What a machine may not have, or may refuse to anyone.
+    const std::set<std::string> absent = {"memory device", "terminal", "memory of the parent", "ptrace", "sethostname", "keyctl", "unshare", "raw socket", "packet socket"};
+    for (const auto& [name, value] : denied) {
+      EXPECT_NE(value, "0") << name;
+      if (!absent.contains(name)) EXPECT_NE(value, bare[name]) << name;
+    }
+    EXPECT_EQ(matrix.forbidden_connections(), 3) << "the twin's";
+  }
+}
 
 TEST_F(FaultMatrix, NodeErrors) { Errors(Node()); }
 TEST_F(FaultMatrix, PrivateErrors) { Errors(Private()); }
