@@ -182,7 +182,7 @@ Step Launcher::Prepare() {
   shape_.exec_strict = policy.exec_strict;
   shape_.sysv_ipc = policy.sysv_ipc;
   shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = thread.valid() ? Age::kCurrent : landlock_abi_ >= 3 ? Age::kNoThreadPidfd : Age::kNoTruncateRight;
+  shape_.age = landlock_abi_ < 3 ? Age::kNoTruncateRight : thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();

@@ -50,7 +50,7 @@ policy::Facts Probe() {
   else facts.why_no_landlock = abi.error().Message();
   facts.landlock_errata = child::LandlockErrata().value_or(0);
   const UniqueFd thread(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread)));
-  facts.age = thread.valid() ? Age::kCurrent : facts.landlock_abi >= 3 ? Age::kNoThreadPidfd : Age::kNoTruncateRight;
+  facts.age = facts.landlock_abi < 3 ? Age::kNoTruncateRight : thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
   const int filter = TryListener();
   const auto ring = Ring::Make({.entries = 8, .completions = 16});
   facts.listener = filter == 0 && ring.has_value();
