@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -47,6 +48,23 @@ inline Json Parsed(const std::string& text) {
 class EachUser : public ::testing::TestWithParam<uid_t> {};
 #define OARLOCK_EACH_USER(suite) \
   INSTANTIATE_TEST_SUITE_P(Contract, suite, ::testing::Values(0U, 65534U), [](const auto& row) { return row.param == 0 ? "Root" : "Nobody"; })
+
+// Changes that a directory may see, each by a name of its own; all of them can be done where nothing forbids it.
+inline std::vector<std::string> Changes(const std::string& at) {
+  return {"write," + at + "/new",
+          "open," + at + "/f," + std::to_string(O_WRONLY),
+          "open," + at + "/f," + std::to_string(O_RDWR),
+          "truncate," + at + "/f,1",
+          "open," + at + "/f," + std::to_string(O_WRONLY | O_TRUNC),
+          "mkdir," + at + "/newdir",
+          "symlink,f," + at + "/newlink",
+          "link," + at + "/g," + at + "/newhard",
+          "mkfifo," + at + "/newfifo",
+          "bind," + at + "/newsocket",
+          "rename," + at + "/g," + at + "/g2",
+          "unlink," + at + "/f",
+          "rmdir," + at + "/d"};
+}
 
 inline std::string Quoted(const std::vector<std::string>& paths) {
   std::string text;
