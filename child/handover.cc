@@ -260,7 +260,7 @@ Step LoopProof::Prove() {
   int status = 0;
   while (::waitpid(pid, &status, __WALL) < 0 && errno == EINTR) continue;
   if (polled <= 0)
-    return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 1 s: it cannot receive or answer notifications "
+    return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 5 s: it cannot receive or answer notifications "
                                    "(a container's security profile may forbid it)");
   const int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (error == ENOANO) return {};
