@@ -22,6 +22,7 @@
 #include "notif/base/pass_fd.h"
 #include "notif/base/places.h"
 #include "notif/base/text.h"
+#include "notif/calls.h"
 
 namespace oarlock::child {
 namespace {
@@ -234,7 +235,7 @@ Checked<LoopProof> LoopProof::Make() {
   return proof;
 }
 
-Step LoopProof::Prove() {
+Step LoopProof::Prove(bool by_length) {
   const pid_t self = ::getpid();
   int pidfd = -1;
   // In a process of its own: once the supervisor has received the call, only SIGKILL ends it. A raw clone, for fork() asks for an
@@ -245,7 +246,7 @@ Step LoopProof::Prove() {
   if (pid == 0) {
     // A filter around us can make clone return 0 without a child: then this is no child.
     if (::getpid() == self) return Stop(Code::kNotify, "", "clone had no effect: something filters us");
-    const long result = ::syscall(SYS_connect, socket_.get(), probe_.data(), probe_.size());
+    const long result = ::syscall(SYS_connect, socket_.get(), probe_.data(), by_length ? kLoopProbeLength : probe_.size());
     ::_exit(result == 0 ? 0 : errno);
   }
   const UniqueFd ended(pidfd);

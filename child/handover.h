@@ -48,7 +48,8 @@ class LoopProof {
  public:
   [[nodiscard]] static Checked<LoopProof> Make();
   [[nodiscard]] const std::array<uint8_t, wire::kProbeBytes>& probe() const noexcept { return probe_; }
-  [[nodiscard]] Step Prove();
+  // `by_length`: where the filter lets every other connect() pass.
+  [[nodiscard]] Step Prove(bool by_length);
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   void Close() noexcept { socket_.Reset(); }
 

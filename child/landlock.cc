@@ -4,8 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+
+#include "notif/abi/process.h"
 
 namespace oarlock::child {
 namespace {
@@ -30,6 +34,8 @@ constexpr std::array<Growth, 9> kGrowth = {{
     {10, {.net = kNetBindUdp | kNetConnectSendUdp}},
 }};
 
+int g_newest_abi = INT_MAX;
+
 int Create(const LandlockRulesetAttr* attribute, size_t size, uint32_t flags) {
   return static_cast<int>(::syscall(kSysLandlockCreateRuleset, attribute, size, flags));
 }
@@ -48,13 +54,32 @@ LandlockRights RightsOf(int abi) noexcept {
   return rights;
 }
 
+LandlockRights HandledRights(int abi, bool host_network) noexcept {
+  LandlockRights rights = RightsOf(abi);
+  if (host_network) {
+    rights.net = 0;
+    rights.fs &= ~kFsResolveUnix;
+    rights.scoped &= ~kScopeAbstractUnixSocket;
+  }
+  return rights;
+}
+
+void CapLandlockAbi(int abi) noexcept { g_newest_abi = abi; }
+
 Result<int> LandlockAbi() {
   const int abi = Create(nullptr, 0, kLandlockCreateRulesetVersion);
-  if (abi >= 1) return abi;
-  if (abi == 0) return OARLOCK_FAIL("landlock_create_ruleset", ENOSYS, "(version 0)");
+  if (abi >= 1 && g_newest_abi >= 1) return std::min(abi, g_newest_abi);
+  if (abi >= 0) return OARLOCK_FAIL("landlock_create_ruleset", ENOSYS, "(version 0)");
   if (errno == EOPNOTSUPP)
     return OARLOCK_FAIL("landlock_create_ruleset", EOPNOTSUPP, "(built in but switched off: add landlock to the boot parameter lsm=)");
   return OARLOCK_FAIL("landlock_create_ruleset", errno, "(this kernel, or a filter around us, offers no Landlock)");
+}
+
+Age AgeOf(int abi) {
+  // Without Landlock at all nothing judges truncation, and the filter need not stand in.
+  if (abi == 1 || abi == 2) return Age::kNoTruncateRight;
+  const UniqueFd thread(static_cast<int>(::syscall(kSysPidfdOpen, ::getpid(), kPidfdThread)));
+  return thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
 }
 
 Result<int> LandlockErrata() {
@@ -63,15 +88,14 @@ Result<int> LandlockErrata() {
   return errata;
 }
 
-Checked<UniqueFd> MakeRuleset(int abi, const std::vector<PathRule>& rules) {
-  const LandlockRights rights = RightsOf(abi);
+Checked<UniqueFd> MakeRuleset(const LandlockRights& rights, const std::vector<PathRule>& rules) {
   LandlockRulesetAttr attribute{};
   attribute.handled_access_fs = rights.fs;
   attribute.handled_access_net = rights.net;
   attribute.scoped = rights.scoped;
   UniqueFd ruleset(Create(&attribute, sizeof(attribute), 0));
   if (!ruleset.valid()) {
-    const auto error = OARLOCK_FAIL("landlock_create_ruleset", errno, "for ABI %d", abi);
+    const auto error = OARLOCK_FAIL("landlock_create_ruleset", errno, "with rights %#llx", static_cast<unsigned long long>(rights.fs));
     return Stop(Code::kLandlock, error.error());
   }
   for (const PathRule& rule : rules) {

@@ -7,6 +7,7 @@
 #include "child/step.h"
 #include "notif/abi/landlock.h"
 #include "notif/base/unique_fd.h"
+#include "notif/calls.h"
 
 namespace oarlock::child {
 
@@ -16,10 +17,16 @@ struct LandlockRights {
   uint32_t restrict_flags = 0;
 };
 [[nodiscard]] LandlockRights RightsOf(int abi) noexcept;
+// ... of which these are handled. On the host's network, sockets of all kinds are left alone.
+[[nodiscard]] LandlockRights HandledRights(int abi, bool host_network) noexcept;
 
 // The kernel's ABI by landlock_create_ruleset(NULL, 0, VERSION) alone. ENOSYS: not built in; EOPNOTSUPP: off at boot (lsm=).
 [[nodiscard]] Result<int> LandlockAbi();
 [[nodiscard]] Result<int> LandlockErrata();
+// Which of the filters' ages goes with this kernel, by trying.
+[[nodiscard]] Age AgeOf(int abi);
+// For tests: as if the kernel knew no later ABI than this. Process-wide, before anything asks.
+void CapLandlockAbi(int abi) noexcept;
 
 // One opened object and the rights below it. `parent` is an O_PATH descriptor; for anything but a directory the rights are
 // those that a file can have.
@@ -31,9 +38,9 @@ struct PathRule {
   std::string pointer;   // where the policy asked for it
 };
 
-// A ruleset that handles every right of `abi`, with the network wall closed: bind and connect (and UDP from ABI 10) are
-// handled with no rule at all. The supervisor's connect is not judged by it.
-[[nodiscard]] Checked<UniqueFd> MakeRuleset(int abi, const std::vector<PathRule>& rules);
+// A ruleset that handles `handled`, with the network wall closed: bind and connect (and UDP from ABI 10) are handled with no
+// rule at all. The supervisor's connect is not judged by it.
+[[nodiscard]] Checked<UniqueFd> MakeRuleset(const LandlockRights& handled, const std::vector<PathRule>& rules);
 // Restricts the calling thread, which has no_new_privs and is the only one.
 [[nodiscard]] Step RestrictSelf(int ruleset, int abi, bool log_denials);
 

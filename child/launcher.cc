@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,7 +97,13 @@ class Launcher {
   Step ReadInheritance();
   Step FindSupervisor();
   Step CheckBuilt() const;
-  Step CheckRequired();
+  Step CheckRequired() const;
+  Step OpenReport();
+  Step ConfineFiles();
+  Step Filter();
+  Step FilterAlone(const Error& refused);
+  void TellDegradations();
+  [[nodiscard]] bool best_effort() const noexcept { return loaded_.policy.enforce == policy::Enforce::kBestEffort; }
   [[nodiscard]] std::vector<int> OwnDescriptors() const;
 
   std::string policy_name_;
@@ -169,20 +176,23 @@ Step Launcher::Prepare() {
   context.policy_directory = loaded_.file.directory_of;
   context.program = argv_[0];
   context.supervisor = place_;
+  if (const char* home = ::getenv("HOME"); home != nullptr) context.home = home;
   auto roots = OpenRoots(policy, context);
   if (!roots) return std::unexpected(roots.error());
   roots_ = std::move(*roots);
   for (const std::string& warning : roots_.warnings) Say("warning: " + warning);
 
   auto abi = LandlockAbi();
-  if (!abi) return Stop(Code::kLandlock, abi.error());
-  landlock_abi_ = *abi;
-  const UniqueFd thread(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread)));
-  shape_.socket_in_kernel = policy.mediation == policy::Mediation::kConnect && policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
+  if (!abi && !best_effort()) return Stop(Code::kLandlock, abi.error());
+  landlock_abi_ = abi.value_or(0);
+  if (!abi) facts_.why_no_landlock = "unavailable: " + abi.error().Message();
+  const bool all_sockets = policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
+  if (policy.net == NetMode::kHost) shape_.network = Network::kHost;
+  else if (policy.mediation == policy::Mediation::kConnect && all_sockets) shape_.network = Network::kConnect;
   shape_.exec_strict = policy.exec_strict;
   shape_.sysv_ipc = policy.sysv_ipc;
   shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = landlock_abi_ < 3 ? Age::kNoTruncateRight : thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
+  shape_.age = AgeOf(landlock_abi_);
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();
@@ -194,7 +204,14 @@ Step Launcher::Prepare() {
   if (!table) return std::unexpected(table.error());
   table_ = std::move(*table);
   module_environment_ = MakeEnvironment(policy, environment_);
-  return CheckRequired();
+  facts_.landlock_abi = landlock_abi_;
+  facts_.landlock_errata = LandlockErrata().value_or(0);
+  facts_.listener = true;
+  facts_.age = shape_.age;
+  facts_.own_uid = policy.run_as.has_value();
+  facts_.log_below_home = place_.empty() && roots_.log_below_home;
+  if (auto step = CheckRequired(); !step) return step;
+  return OpenReport();
 }
 
 Step Launcher::CheckBuilt() const {
@@ -203,18 +220,17 @@ Step Launcher::CheckBuilt() const {
   return {};
 }
 
-Step Launcher::CheckRequired() {
-  facts_.landlock_abi = landlock_abi_;
-  facts_.landlock_errata = LandlockErrata().value_or(0);
-  facts_.listener = true;
-  facts_.age = shape_.age;
-  facts_.own_uid = loaded_.policy.run_as.has_value();
+Step Launcher::CheckRequired() const {
   for (size_t i = 0; i < loaded_.policy.require.size(); ++i) {
     const std::string& name = loaded_.policy.require[i];
     const policy::Capability capability = policy::StateOf(name, facts_, &loaded_.policy);
     if (capability.state != policy::State::kEnforced)
       return Stop(Code::kRequired, "/require/" + std::to_string(i), "'" + name + "' is " + std::string(Name(capability.state)) + " here: " + capability.why);
   }
+  return {};
+}
+
+Step Launcher::OpenReport() {
   if (!loaded_.policy.report) return {};
   // Opened while we may, written when all of it is true.
   report_.Reset(::openat(roots_.report_directory.get(), roots_.report_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
@@ -242,14 +258,25 @@ Step Launcher::Confine() {
   if (auto step = SetLimits(policy.limits.nofile); !step) return step;
   if (auto step = ResetSignals(); !step) return step;
   if (auto step = SetNoNewPrivs(); !step) return step;
-  const LandlockProof proof(roots_.rules);
-  auto ruleset = MakeRuleset(landlock_abi_, roots_.rules);
-  if (!ruleset) return std::unexpected(ruleset.error());
-  if (auto step = RestrictSelf(ruleset->get(), landlock_abi_, policy.log_denials); !step) return step;
-  ruleset->Reset();
-  if (auto step = proof.Prove(landlock_abi_, roots_.rules); !step) return step;
+  if (landlock_abi_ > 0)
+    if (auto step = ConfineFiles(); !step) return step;
   roots_.rules.clear();  // closes the rules' descriptors
+  return Filter();
+}
+
+Step Launcher::ConfineFiles() {
+  const LandlockRights handled = HandledRights(landlock_abi_, loaded_.policy.net == NetMode::kHost);
+  const LandlockProof proof(roots_.rules);
+  auto ruleset = MakeRuleset(handled, roots_.rules);
+  if (!ruleset) return std::unexpected(ruleset.error());
+  if (auto step = RestrictSelf(ruleset->get(), landlock_abi_, loaded_.policy.log_denials); !step) return step;
+  ruleset->Reset();
+  return proof.Prove(handled, roots_.rules);
+}
+
+Step Launcher::Filter() {
   auto listener = InstallFilter(FilterProgram(shape_));
+  if (!listener && best_effort()) return FilterAlone(listener.error());
   if (!listener) {
     const int code = listener.error().code;
     const char* remedy = code == EBUSY    ? " (another seccomp listener is already installed: a sandbox cannot be started inside one)"
@@ -261,7 +288,37 @@ Step Launcher::Confine() {
   return {};
 }
 
+// No listener can be had. What the supervisor would have judged is refused then, so a module that needs it cannot run.
+Step Launcher::FilterAlone(const Error& refused) {
+  if (loaded_.policy.net == NetMode::kEgressAllowlist || loaded_.policy.broker_socket)
+    return Stop(Code::kNotify, "", refused.Message() + ", and without a listener nobody can let this module reach its proxy and broker");
+  facts_.listener = false;
+  facts_.why_no_listener = "unavailable: a seccomp listener cannot be installed: " + refused.Message();
+  if (auto step = CheckRequired(); !step) return step;
+  if (auto installed = InstallFilterAlone(FilterProgram(shape_)); !installed) return Stop(Code::kSeccomp, installed.error());
+  // By effect: a descriptor that is none is told from a refusal.
+  constexpr unsigned long kRefusedRequest = 0x5423;  // TIOCSETD
+  if (::ioctl(-1, kRefusedRequest) == 0 || errno != EPERM) return Stop(Code::kSeccomp, "", "seccomp returned success, yet a forbidden ioctl is not refused: something filters us");
+  return {};
+}
+
+// Best effort is never silent: each capability that this kernel or host takes away, and each right that Landlock lacks here.
+void Launcher::TellDegradations() {
+  if (best_effort()) facts_.degraded = policy::Degradations(facts_, loaded_.policy);
+  for (const std::string& line : facts_.degraded) Say("DEGRADED " + line);
+  const bool announced = best_effort() || loaded_.policy.profile == policy::Profile::kWriteAllowlist;
+  if (!announced || landlock_abi_ == 0) return;
+  // The phrase is a contract of its own, without our prefix.
+  const std::string line = "kernel sandbox active (Landlock ABI v" + std::to_string(landlock_abi_) + ")\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
 Step Launcher::HandOver() {
+  if (!listener_.valid()) {
+    handover_->Close();
+    proof_->Close();
+    return {};
+  }
   wire::Admission admission;
   admission.module = loaded_.policy.module;
   admission.kind = loaded_.policy.kind;
@@ -281,7 +338,7 @@ Step Launcher::HandOver() {
   if (!session) return std::unexpected(session.error());
   facts_.session = *session;
   handover_->Close();
-  auto step = proof_->Prove();
+  auto step = proof_->Prove(shape_.network == Network::kHost);
   proof_->Close();
   return step;
 }
@@ -296,6 +353,7 @@ std::vector<int> Launcher::OwnDescriptors() const {
 }
 
 Step Launcher::Finish() {
+  TellDegradations();
   if (report_.valid()) {
     const std::string text = policy::Report(facts_, &loaded_.policy, loaded_.file.sha256, roots_.skipped) + "\n";
     if (::write(report_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))

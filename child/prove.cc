@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,15 +21,16 @@ bool OpensAsDirectory(const std::string& path) {
   return fd.valid();
 }
 
-// Reading the root directory, unless a rule allows just that.
-Step ProveFiles(const std::vector<PathRule>& rules) {
-  const bool granted = std::ranges::any_of(rules, [](const PathRule& rule) {
-    return rule.path == "/" && (rule.rights & abi::kFsReadDir) != 0;
-  });
-  if (granted) return {};
-  if (!OpensAsDirectory("/") && errno == EACCES) return {};
-  return Stop(Code::kLandlock, "", std::string(kNoEffect) + "open works: something filters us");
+// Device nodes are made nowhere. One that stands for no device needs no privilege (since 5.8), so in a directory that we may
+// write to, Landlock alone is in the way.
+Step ProveNodes(const std::string& directory) {
+  const std::string path = directory + "/.oarlock-" + std::to_string(::getpid());
+  if (::mknod(path.c_str(), S_IFCHR | 0600, 0) != 0 && errno == EACCES) return {};
+  (void)::unlink(path.c_str());
+  return Stop(Code::kLandlock, "", std::string(kNoEffect) + "mknod is not refused: something filters us");
 }
+
+bool IsReadableRoot(const PathRule& rule) { return rule.path == "/" && (rule.rights & abi::kFsReadDir) != 0; }
 
 // The wall has no door: any connect is EACCES before a packet is thought of. Without the domain it would be ECONNREFUSED.
 Step ProveNetwork() {
@@ -44,16 +47,23 @@ Step ProveNetwork() {
 }  // namespace
 
 LandlockProof::LandlockProof(const std::vector<PathRule>& rules) {
-  for (const PathRule& rule : rules)
+  for (const PathRule& rule : rules) {
+    if (rule.is_directory && (rule.rights & abi::kFsMakeReg) != 0 && ::access(rule.path.c_str(), W_OK | X_OK) == 0) writable_ = rule.path;
     if (rule.is_directory && (rule.rights & abi::kFsReadDir) != 0 && OpensAsDirectory(rule.path)) granted_.push_back(rule.path);
+  }
 }
 
-Step LandlockProof::Prove(int version, const std::vector<PathRule>& rules) const {
+Step LandlockProof::Prove(const LandlockRights& handled, const std::vector<PathRule>& rules) const {
   for (const std::string& path : granted_)
     if (!OpensAsDirectory(path))
       return Stop(Code::kLandlock, "", "landlock_add_rule returned success, yet '" + path + "' cannot be read: something filters us");
-  if (auto step = ProveFiles(rules); !step) return step;
-  if ((RightsOf(version).net & abi::kNetConnectTcp) != 0)
+  // Reading the root directory, unless a rule allows just that.
+  if (std::ranges::none_of(rules, IsReadableRoot)) {
+    if (OpensAsDirectory("/") || errno != EACCES) return Stop(Code::kLandlock, "", std::string(kNoEffect) + "open works: something filters us");
+  } else if (!writable_.empty()) {
+    if (auto step = ProveNodes(writable_); !step) return step;
+  }
+  if ((handled.net & abi::kNetConnectTcp) != 0)
     if (auto step = ProveNetwork(); !step) return step;
   return {};
 }

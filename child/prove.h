@@ -16,10 +16,11 @@ class LandlockProof {
   // Before RestrictSelf: what can be opened now and is granted, so that it must open afterwards too. A rule that is said to
   // be added and is not would show as an exec that fails, or worse, late.
   explicit LandlockProof(const std::vector<PathRule>& rules);
-  [[nodiscard]] Step Prove(int abi, const std::vector<PathRule>& rules) const;
+  [[nodiscard]] Step Prove(const LandlockRights& handled, const std::vector<PathRule>& rules) const;
 
  private:
   std::vector<std::string> granted_;
+  std::string writable_;  // a directory that we may write to by its permissions; empty: none
 };
 
 }  // namespace oarlock::child

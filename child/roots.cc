@@ -25,6 +25,8 @@ constexpr uint64_t kRead = kFsReadFile | kFsReadDir;
 // with no rule: unix sockets are reached through the supervisor.
 constexpr uint64_t kReadWrite = kFsReadFile | kFsReadDir | kFsWriteFile | kFsTruncate | kFsRemoveDir | kFsRemoveFile |
                                 kFsMakeDir | kFsMakeReg | kFsMakeSock | kFsMakeFifo | kFsMakeSym | kFsRefer;
+// Profile write-allowlist: whoever may write a tree may run what is in it.
+constexpr uint64_t kWriteTree = kReadWrite | kFsExecute;
 constexpr uint64_t kOutbox = kFsMakeReg | kFsMakeDir | kFsWriteFile | kFsTruncate;
 constexpr uint64_t kDevice = kFsReadFile | kFsWriteFile;
 constexpr uint64_t kChanges = kFsWriteFile | kFsTruncate | kFsRemoveDir | kFsRemoveFile | kFsMakeChar | kFsMakeDir |
@@ -37,6 +39,10 @@ constexpr const char* kBaseDevices[] = {"/dev/null", "/dev/zero", "/dev/random",
 constexpr const char* kBaseFiles[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/mtab",
                                       "/etc/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt",
                                       "/etc/pki/tls/certs/ca-bundle.crt"};
+// What profile write-allowlist makes writable by itself; /run and /dev by what is in them, /proc see below.
+constexpr const char* kWritableTrees[] = {"/tmp", "/var/tmp"};
+// The machine's memory, ports and log among the character devices.
+constexpr std::string_view kMachineDevices[] = {"mem", "kmem", "port", "kmsg", "nvram"};
 constexpr const char* kGpuDevices[] = {"/dev/dri", "/dev/kfd"};
 constexpr std::string_view kGpuPrefix = "nvidia";  // below /dev
 
@@ -88,6 +94,26 @@ class Opener {
   std::vector<Opened> opened_;
 };
 
+// A place that no writable root may lie on or above.
+struct Place {
+  std::string path;
+  const char* what;
+  bool tolerated = false;
+  bool log = false;  // of private supervisors: may lie below $HOME, and the report says so
+};
+
+// The canonical form of a place, or of its nearest ancestor that is there: what a module could make is as bad as what is.
+std::string NearestCanonical(std::string path) {
+  std::string missing;
+  while (!path.empty()) {
+    if (auto resolved = ResolvePath(path); resolved) return resolved->canonical == "/" ? missing : resolved->canonical + missing;
+    const size_t slash = path.rfind('/');
+    missing = path.substr(slash) + missing;
+    path.resize(slash);
+  }
+  return missing;
+}
+
 std::string At(const char* field, size_t index) { return std::string("/") + field + "/" + std::to_string(index); }
 
 Step AddLists(const policy::Policy& policy, Opener& opener, Roots& roots) {
@@ -134,8 +160,11 @@ Step AddDevices(const policy::Policy& policy, Opener& opener) {
   if (policy.pty)
     for (const char* path : {"/dev/ptmx", "/dev/pts"})
       if (auto step = opener.AddOptional(path, kControl, "/pty"); !step) return step;
-  if (policy.shm == policy::Shm::kHost)
-    if (auto step = opener.Add("/dev/shm", kReadWrite, "/shm"); !step) return step;
+  if (policy.shm == policy::Shm::kHost) {
+    const bool by_default = policy.profile == policy::Profile::kWriteAllowlist;
+    const Step step = by_default ? opener.AddOptional("/dev/shm", kReadWrite, "/shm") : opener.Add("/dev/shm", kReadWrite, "/shm");
+    if (!step) return step;
+  }
   if (!policy.gpu) return {};
 
   size_t found = 0;
@@ -157,6 +186,74 @@ Step AddDevices(const policy::Policy& policy, Opener& opener) {
   }
   if (found == 0) return Stop(Code::kGpu, "/gpu", "no GPU device is present (/dev/dri, /dev/nvidia*, /dev/kfd)");
   return {};
+}
+
+std::vector<Place> PlacesOf(const RootsContext& context, const std::string& broker) {
+  std::vector<Place> places;
+  const auto add = [&](const std::string& path, const char* what, bool log = false) {
+    if (!path.empty()) places.push_back({NearestCanonical(path), what, false, log});
+  };
+  add(context.places.runtime, "Oarlock's runtime directory");
+  if (!context.places.log.empty()) add(DirectoryOf(context.places.log), "Oarlock's log", true);
+  add(context.places.log_directory, "Oarlock's logs", true);
+  if (context.supervisor.starts_with('/')) add(DirectoryOf(context.supervisor), "the supervisor's socket");
+  add(context.places.grants, "Oarlock's grants");
+  if (!broker.empty()) places.push_back({DirectoryOf(broker), "the broker's directory"});
+  if (!context.policy_directory.empty()) places.push_back({context.policy_directory, "the policy file's directory", context.tolerate_own_policy});
+  return places;
+}
+
+// What is in `directory` today, but for `places` and what lies above them. Links lead to what has a rule of its own, or should
+// have none; block devices are whole file systems.
+Step AddChildren(const std::string& directory, uint64_t rights, const std::vector<Place>& places, Opener& opener) {
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return {};
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(entries))
+    if (const std::string_view name(entry->d_name); name != "." && name != "..") names.emplace_back(name);
+  (void)::closedir(entries);
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || S_ISLNK(status.st_mode) || S_ISBLK(status.st_mode)) continue;
+    if (S_ISCHR(status.st_mode) && std::ranges::find(kMachineDevices, name) != std::end(kMachineDevices)) continue;
+    const auto is_it = [&](const Place& place) { return place.path == path; };
+    const auto holds = [&](const Place& place) { return IsAtOrBelow(place.path, path); };
+    if (std::ranges::any_of(places, is_it)) continue;
+    const Step step = std::ranges::any_of(places, holds) ? AddChildren(path, rights, places, opener)
+                                                         : opener.AddOptional(path, rights, "/write_defaults");
+    if (!step && ::lstat(path.c_str(), &status) == 0) return step;  // else it has gone meanwhile
+  }
+  return {};
+}
+
+Step AddWriteAllowlist(const policy::Policy& policy, const RootsContext& context, const std::vector<Place>& places, Opener& opener, Roots& roots) {
+  if (policy.profile != policy::Profile::kWriteAllowlist) return {};
+  if (auto step = opener.Add("/", kReadExecute, "/profile"); !step) return step;
+  for (size_t i = 0; i < policy.allow_write.size(); ++i) {
+    const std::string& path = policy.allow_write[i];
+    bool there = true;
+    const Step step = policy.enforce == policy::Enforce::kBestEffort ? opener.AddOptional(path, kWriteTree, At("allow_write", i), &there)
+                                                                     : opener.Add(path, kWriteTree, At("allow_write", i));
+    if (!step) return step;
+    if (there) continue;
+    roots.skipped.push_back(path);
+    roots.warnings.push_back("/allow_write/" + std::to_string(i) + ": '" + Printable(path, 200) + "' is not there and is left out");
+  }
+  if (!policy.write_defaults) return {};
+  const std::string pointer = "/write_defaults";
+  for (const char* path : kWritableTrees)
+    if (auto step = opener.AddOptional(path, kWriteTree, pointer); !step) return step;
+  if (context.home.starts_with('/'))
+    if (auto step = opener.AddOptional(context.home, kWriteTree, pointer); !step) return step;
+  if (auto step = AddChildren("/dev", kWriteTree | kFsIoctlDev, places, opener); !step) return step;
+  if (auto step = AddChildren("/run", kWriteTree, places, opener); !step) return step;
+  // Uid 0 needs no capability to write sysctls, and one of them names a program that the kernel runs outside of all this.
+  const bool root = policy.run_as ? policy.run_as->uid == 0 : ::geteuid() == 0;
+  if (!root) return opener.AddOptional("/proc", kWriteTree, pointer);
+  roots.warnings.emplace_back("the command runs as uid 0, which may write sysctls: of /proc only its own process's directory is writable (give it a uid of its own: run_as)");
+  return opener.AddOptional("/proc/self", kWriteTree, pointer);
 }
 
 Step CheckGpuDevices(const policy::Policy& policy, const std::vector<Opened>& opened) {
@@ -183,13 +280,6 @@ Checked<std::string> ResolveBroker(const policy::Policy& policy, std::vector<std
   link_directories = std::move(resolved->link_directories);
   return resolved->canonical;
 }
-
-// A place that no writable root may lie on or above.
-struct Place {
-  std::string path;
-  const char* what;
-  bool tolerated = false;
-};
 
 struct Identity {
   dev_t device;
@@ -253,12 +343,16 @@ std::vector<WritableRoot> WritableRoots(const std::vector<Opened>& opened) {
   return writable;
 }
 
-Step CheckWritable(const std::vector<WritableRoot>& writable, const std::vector<Place>& places, Roots& roots) {
+Step CheckWritable(const std::vector<WritableRoot>& writable, const std::vector<Place>& places, const std::string& home, Roots& roots) {
   for (const WritableRoot& root : writable) {
     for (const Place& place : places) {
       if (place.path.empty() || !root.Reaches(place.path)) continue;
       const std::string text = "the writable root '" + Printable(root.rule().path, 200) + "' holds " + place.what + " (" +
                                Printable(place.path, 200) + "): the module would write its own next launch";
+      if (place.log && !home.empty() && root.rule().path == home) {
+        roots.log_below_home = true;
+        continue;
+      }
       if (!place.tolerated) return Stop(Code::kConflict, root.rule().pointer, text + "; move one of the two");
       roots.warnings.push_back(text);
     }
@@ -294,31 +388,22 @@ Step OpenReport(const policy::Policy& policy, const std::vector<WritableRoot>& w
   return {};
 }
 
-// The canonical form of a place, or of its nearest ancestor that is there: what a module could make is as bad as what is.
-std::string NearestCanonical(std::string path) {
-  std::string missing;
-  while (!path.empty()) {
-    if (auto resolved = ResolvePath(path); resolved) return resolved->canonical == "/" ? missing : resolved->canonical + missing;
-    const size_t slash = path.rfind('/');
-    missing = path.substr(slash) + missing;
-    path.resize(slash);
-  }
-  return missing;
-}
-
 }  // namespace
 
 Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& context) {
   Roots roots;
-  Opener opener;
-  if (auto step = AddLists(policy, opener, roots); !step) return std::unexpected(step.error());
-  if (auto step = AddBaseSystem(policy, opener); !step) return std::unexpected(step.error());
-  if (auto step = AddDevices(policy, opener); !step) return std::unexpected(step.error());
-  if (auto step = CheckGpuDevices(policy, opener.opened()); !step) return std::unexpected(step.error());
   std::vector<std::string> broker_links;
   auto broker = ResolveBroker(policy, broker_links);
   if (!broker) return std::unexpected(broker.error());
   roots.broker_resolved = *broker;
+  const std::vector<Place> places = PlacesOf(context, roots.broker_resolved);
+
+  Opener opener;
+  if (auto step = AddLists(policy, opener, roots); !step) return std::unexpected(step.error());
+  if (auto step = AddBaseSystem(policy, opener); !step) return std::unexpected(step.error());
+  if (auto step = AddWriteAllowlist(policy, context, places, opener, roots); !step) return std::unexpected(step.error());
+  if (auto step = AddDevices(policy, opener); !step) return std::unexpected(step.error());
+  if (auto step = CheckGpuDevices(policy, opener.opened()); !step) return std::unexpected(step.error());
 
   std::vector<Opened>& opened = opener.opened();
   const auto writable = WritableRoots(opened);
@@ -327,20 +412,8 @@ Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& conte
   if (auto step = CheckLinks(writable, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());
 
   if (auto step = OpenReport(policy, writable, roots); !step) return std::unexpected(step.error());
-  std::vector<Place> places;
-  const auto add = [&](const std::string& path, const char* what) {
-    if (!path.empty()) places.push_back({NearestCanonical(path), what});
-  };
-  add(context.places.runtime, "Oarlock's runtime directory");
-  if (!context.places.log.empty()) add(DirectoryOf(context.places.log), "Oarlock's log");
-  add(context.places.log_directory, "Oarlock's logs");
-  if (context.supervisor.starts_with('/')) add(DirectoryOf(context.supervisor), "the supervisor's socket");
-  add(context.places.grants, "Oarlock's grants");
-  if (!roots.broker_resolved.empty())
-    places.push_back({DirectoryOf(roots.broker_resolved), "the broker's directory"});
-  if (!context.policy_directory.empty())
-    places.push_back({context.policy_directory, "the policy file's directory", context.tolerate_own_policy});
-  if (auto step = CheckWritable(writable, places, roots); !step) return std::unexpected(step.error());
+  const auto home = policy.profile == policy::Profile::kWriteAllowlist ? ResolvePath(context.home) : Result<ResolvedPath>(ResolvedPath{});
+  if (auto step = CheckWritable(writable, places, home ? home->canonical : "", roots); !step) return std::unexpected(step.error());
 
   for (Opened& root : opened) roots.rules.push_back(std::move(root.rule));
   return roots;

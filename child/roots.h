@@ -17,6 +17,7 @@ struct Roots {
   std::string report_name;
   std::vector<std::string> skipped;    // optional roots that are not there
   std::vector<std::string> warnings;   // one line each
+  bool log_below_home = false;         // the sandbox may write where a private supervisor's log lies
 };
 
 struct RootsContext {
@@ -24,6 +25,7 @@ struct RootsContext {
   std::string policy_directory;  // canonical, empty where the policy came through a descriptor
   std::string supervisor;        // the admission socket that will serve us; empty: a private one
   std::string program;           // argv[0]
+  std::string home;              // $HOME at launch
   // `oarlock run` inside its own tree: a policy below a writable root is a warning, not a conflict.
   bool tolerate_own_policy = false;
 };

@@ -87,6 +87,6 @@ struct LaunchTrial {
   std::string code = {};  // of a launch that was refused: "K_NOTIFY"
   std::string text = {};  // the launcher's own line
 };
-[[nodiscard]] std::vector<LaunchTrial> TryLaunches(const Node& node);
+[[nodiscard]] std::vector<LaunchTrial> TryLaunches(const Node& node, const std::string& profile);
 
 }  // namespace oarlock::cli::doctor

@@ -98,8 +98,8 @@ std::string ToLine(const LaunchTrial& launch) {
 }  // namespace
 
 int Doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.profile != "module") {
-    err << "oarlock doctor: --profile '" << Printable(options.profile, 40) << "': only 'module' is built\n";
+  if (options.profile != "module" && options.profile != "write-allowlist") {
+    err << "oarlock doctor: --profile '" << Printable(options.profile, 40) << "': must be 'module' or 'write-allowlist'\n";
     return kUsage;
   }
   const Node node = doctor::FindNode();
@@ -115,7 +115,7 @@ int Doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
     doctor::CheckLandlock(checks);
     doctor::CheckRing(checks);
     doctor::CheckHost(checks);
-    launches = doctor::TryLaunches(node);
+    launches = doctor::TryLaunches(node, options.profile);
   }
   const LaunchTrial* by_node = Find(launches, "node");
   const bool explained = std::ranges::any_of(checks, IsUnavailable);

@@ -44,10 +44,11 @@ child::Step Restrict(int abi) {
   }
   if (auto step = child::SetNoNewPrivs(); !step) return step;
   const child::LandlockProof proof(rules);
-  auto ruleset = child::MakeRuleset(abi, rules);
+  const child::LandlockRights handled = child::RightsOf(abi);
+  auto ruleset = child::MakeRuleset(handled, rules);
   if (!ruleset) return std::unexpected(ruleset.error());
   if (auto step = child::RestrictSelf(ruleset->get(), abi, false); !step) return step;
-  return proof.Prove(abi, rules);
+  return proof.Prove(handled, rules);
 }
 
 // A door on 127.0.0.1, and whether somebody stands at it.

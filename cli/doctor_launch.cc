@@ -52,9 +52,13 @@ class TrialState {
   std::string path_;
 };
 
-std::vector<std::string> EnvironmentOf(const TrialState& state, const std::string& supervisor, const std::string& directory, int confined) {
+constexpr std::string_view kModule = "module";
+
+std::vector<std::string> EnvironmentOf(const TrialState& state, const std::string& profile, const std::string& supervisor, const std::string& directory, int confined) {
   // Through the environment, so that it needs no file: inside a sandbox there may be no place for one.
-  const Json policy = {{"version", 1}, {"profile", "module"}, {"module", "oarlock-doctor"}, {"ro", {directory}}};
+  Json policy = {{"version", 1}, {"profile", profile}, {"enforce", "strict"}, {"module", "oarlock-doctor"}, {"net", "none"}};
+  if (profile == kModule) policy["ro"] = {directory};
+  else policy["write_defaults"] = false;
   std::vector<std::string> entries = {"MOAT_SANDBOX_POLICY=" + DumpJson(policy)};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text(*entry);
@@ -105,7 +109,7 @@ Said Listen(UniqueFd told, UniqueFd err, pid_t pid) {
 }
 
 // The module is the launcher's own program once more, which says how it is used and ends: it is there wherever we are.
-LaunchTrial Try(const std::string& way, const std::string& front, const std::string& supervisor) {
+LaunchTrial Try(const std::string& way, const std::string& profile, const std::string& front, const std::string& supervisor) {
   LaunchTrial trial{.way = way};
   const std::string directory = front.substr(0, front.rfind('/'));
   int told_ends[2], err_ends[2];
@@ -116,11 +120,13 @@ LaunchTrial Try(const std::string& way, const std::string& front, const std::str
   UniqueFd told(told_ends[0]), told_write(told_ends[1]), err(err_ends[0]), err_write(err_ends[1]);
   const bool run = way == "run";
   const TrialState state;
-  std::vector<std::string> environment = EnvironmentOf(state, supervisor, directory, run ? -1 : told_write.get());
+  std::vector<std::string> environment = EnvironmentOf(state, profile, supervisor, directory, run ? -1 : told_write.get());
   std::vector<std::string> arguments = {front, "sandbox-exec", "-", "--", front, "sandbox-exec"};
   if (run) {
     const std::string status = std::to_string(told_write.get());
-    arguments = {front, "run", "--quiet", "--ro", directory, "--status-fd", status, "--", front, "sandbox-exec"};
+    arguments = {front, "run", "--quiet", "--profile", profile, "--status-fd", status};
+    if (profile == kModule) arguments.insert(arguments.end(), {"--ro", directory});
+    arguments.insert(arguments.end(), {"--", front, "sandbox-exec"});
   }
   const std::vector<char*> argv = Pointers(arguments), envp = Pointers(environment);
   const pid_t self = ::getpid();
@@ -152,13 +158,13 @@ LaunchTrial Try(const std::string& way, const std::string& front, const std::str
 
 }  // namespace
 
-std::vector<LaunchTrial> TryLaunches(const Node& node) {
+std::vector<LaunchTrial> TryLaunches(const Node& node, const std::string& profile) {
   const auto front = FindProgram("oarlock");
   if (!front) return {};
-  std::vector<LaunchTrial> trials = {Try("run", *front, "")};
-  if (!node.named) trials.push_back(Try("sandbox-exec", *front, ""));
+  std::vector<LaunchTrial> trials = {Try("run", profile, *front, "")};
+  if (!node.named) trials.push_back(Try("sandbox-exec", profile, *front, ""));
   // A descriptor is for one launch, and that is not ours.
-  if (!node.socket.empty() && !node.socket.starts_with("fd:")) trials.push_back(Try("node", *front, node.socket));
+  if (!node.socket.empty() && !node.socket.starts_with("fd:")) trials.push_back(Try("node", profile, *front, node.socket));
   return trials;
 }
 

@@ -22,10 +22,10 @@ void AddRun(CLI::App& app, std::function<int()>& chosen, char** environment) {
   auto run = std::make_shared<RunCommand>();
   verb->add_option("--proxy-port", run->proxy_port, "The only TCP port that may be reached, on 127.0.0.1")->check(CLI::Range(1, 65535));
   verb->add_option("--ro", run->ro, "May be read and executed from")->take_all()->allow_extra_args(false)->type_name("PATH");
-  verb->add_option("--rw", run->rw, "May be read and written")->take_all()->allow_extra_args(false)->type_name("PATH");
+  verb->add_option("--rw", run->rw, "May be read and written; with write-allowlist also executed from")->take_all()->allow_extra_args(false)->type_name("PATH");
   verb->add_option("--broker", run->broker, "The only unix socket that may be reached")->type_name("SOCKET");
   verb->add_option("--policy", run->policy, "A policy file instead of the options above")->type_name("FILE");
-  verb->add_option("--profile", run->profile, "module");
+  verb->add_option("--profile", run->profile, "What is allowed by itself: 'module' (nothing but the system) or 'write-allowlist' (all reads, the network)")->capture_default_str();
   verb->add_option("--status-fd", run->status_fd, "Write one JSON line per stage to this descriptor")->check(CLI::NonNegativeNumber);
   verb->add_flag("--quiet", run->quiet, "No footer line about refusals");
   verb->add_flag("--keep-children", run->keep_children, "Leave what the command left running");
@@ -56,7 +56,7 @@ void AddSandbox(CLI::App& app, std::function<int()>& chosen) {
 void AddDoctor(CLI::App& app, std::function<int()>& chosen) {
   CLI::App* verb = app.add_subcommand("doctor", "What this host cannot do, why, and the remedy, by trying it");
   auto options = std::make_shared<DoctorOptions>();
-  verb->add_option("--profile", options->profile, "The profile that is asked about: module")->capture_default_str();
+  verb->add_option("--profile", options->profile, "The profile that is asked about: module or write-allowlist")->capture_default_str();
   verb->add_flag("--json", options->json, "As JSON");
   verb->footer("Exit code: 0 everything of the profile can be enforced, 1 something is unavailable.\n\n"
                "Examples:\n  oarlock doctor\n  OARLOCK_SUPERVISOR=/run/oarlock/admit.sock oarlock doctor --json | jq .unavailable");

@@ -31,6 +31,7 @@
 namespace oarlock::cli {
 namespace {
 
+constexpr const char* kWriteAllowlist = "write-allowlist";
 constexpr int kOurs = 125, kNotRunnable = 126, kNotFound = 127;
 // How long the supervisor may take to write out its log once nothing of the sandbox is left.
 constexpr int kLastWordsMs = 5000;
@@ -75,8 +76,14 @@ std::string FindCommand(const std::string& name, int* code) {
 }
 
 Json PolicyFromOptions(const RunCommand& command, const std::string& program) {
-  Json policy = {{"version", 1}, {"module", "run"}, {"kind", "cli"}, {"exe", program},
-                 {"ro", command.ro}, {"rw", command.rw}, {"refuse_with", {{"tcp", "ENETUNREACH"}}}};
+  Json policy = {{"version", 1}, {"module", "run"}, {"kind", "cli"}, {"exe", program}, {"refuse_with", {{"tcp", "ENETUNREACH"}}}};
+  if (command.profile == kWriteAllowlist) {
+    policy["profile"] = kWriteAllowlist;
+    policy["allow_write"] = command.rw;
+  } else {
+    policy["ro"] = command.ro;
+    policy["rw"] = command.rw;
+  }
   if (command.proxy_port) {
     policy["net"] = "egress-allowlist";
     policy["proxy_port"] = *command.proxy_port;
@@ -213,7 +220,9 @@ int Run(const RunCommand& command, char** environment) {
   if (auto step = child::EnsureStandardDescriptors(); !step) return Fail(step.error().Line());
   const bool shaped = command.proxy_port || !command.ro.empty() || !command.rw.empty() || !command.broker.empty();
   if (!command.policy.empty() && shaped) return Fail("--policy replaces --proxy-port, --broker, --ro and --rw: give one or the other", child::kExitUsage);
-  if (!command.profile.empty() && command.profile != "module") return Fail("--profile '" + Printable(command.profile, 40) + "': only 'module' is built", child::kExitUsage);
+  if (command.profile != "module" && command.profile != kWriteAllowlist) return Fail("--profile '" + Printable(command.profile, 40) + "': must be 'module' or 'write-allowlist'", child::kExitUsage);
+  if (command.profile == kWriteAllowlist && !command.policy.empty()) return Fail("--policy says its profile itself: leave --profile out", child::kExitUsage);
+  if (command.profile == kWriteAllowlist && (!command.ro.empty() || !command.broker.empty())) return Fail("--profile write-allowlist leaves reads and sockets open: --ro and --broker go with 'module'", child::kExitUsage);
   if (command.status_fd >= 0 && ::fcntl(command.status_fd, F_GETFD) < 0) return Fail("--status-fd " + std::to_string(command.status_fd) + " is not open", child::kExitUsage);
 
   int code = 0;

@@ -13,7 +13,7 @@ struct RunCommand {
   std::vector<std::string> ro, rw;
   std::string broker;
   std::string policy;      // a policy file instead of the options above
-  std::string profile;     // "module"
+  std::string profile = "module";  // or "write-allowlist"
   int status_fd = -1;
   bool quiet = false;
   bool keep_children = false;

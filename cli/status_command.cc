@@ -49,8 +49,7 @@ policy::Facts Probe() {
   if (const auto abi = child::LandlockAbi(); abi) facts.landlock_abi = *abi;
   else facts.why_no_landlock = abi.error().Message();
   facts.landlock_errata = child::LandlockErrata().value_or(0);
-  const UniqueFd thread(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread)));
-  facts.age = facts.landlock_abi < 3 ? Age::kNoTruncateRight : thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
+  facts.age = child::AgeOf(facts.landlock_abi);
   const int filter = TryListener();
   const auto ring = Ring::Make({.entries = 8, .completions = 16});
   facts.listener = filter == 0 && ring.has_value();

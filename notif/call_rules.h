@@ -160,6 +160,11 @@ inline constexpr ArgClause kIoctlClauses[] = {{kInterfaceTests, Action::kNotify,
                                               {kListenerTests, Action::kNotify},
                                               {kRequestTests, Action::kNotify}};
 inline constexpr ArgRule kIoctlRule = {kIoctlClauses, Action::kAllow};
+// Where the network is the host's, its interfaces are no secret.
+inline constexpr ArgClause kDeviceClauses[] = {{kBtrfsTests, Action::kNotify},
+                                               {kListenerTests, Action::kNotify},
+                                               {kRequestTests, Action::kNotify}};
+inline constexpr ArgRule kDeviceRule = {kDeviceClauses, Action::kAllow};
 
 // Sockets. A type's low four bits are the type, the rest SOCK_NONBLOCK and SOCK_CLOEXEC.
 inline constexpr uint32_t kTypeBits = 0xf;
@@ -278,6 +283,12 @@ inline constexpr ArgClause kSocketOptionClauses[] = {{kSocketOptionTests, Action
                                                      {kIpOptionTests, Action::kAllow},
                                                      {kIpv6OptionTests, Action::kAllow}};
 inline constexpr ArgRule kSocketOptionRule = {kSocketOptionClauses, Action::kNotify};
+
+// Where connect() is the kernel's, the launcher proves the loop by one with a length that no address has.
+inline constexpr uint32_t kProbeLength[] = {kLoopProbeLength};
+inline constexpr ArgTest kProbeTests[] = {{2, Op::kIn, kAllBits, kProbeLength}};
+inline constexpr ArgClause kProbeClauses[] = {{kProbeTests, Action::kNotify}};
+inline constexpr ArgRule kProbeRule = {kProbeClauses, Action::kAllow};
 
 inline constexpr uint32_t kFastOpen = 0x20000000;  // MSG_FASTOPEN
 template <uint8_t kFlagsArg>

@@ -17,7 +17,8 @@ using Args = std::span<const uint64_t, 6>;
 
 // --- what shapes change
 
-constexpr bool SocketInKernel(const Shape& shape) noexcept { return shape.socket_in_kernel; }
+constexpr bool SocketInKernel(const Shape& shape) noexcept { return shape.network == Network::kConnect; }
+constexpr bool HostNetwork(const Shape& shape) noexcept { return shape.network == Network::kHost; }
 constexpr bool ExecStrict(const Shape& shape) noexcept { return shape.exec_strict; }
 constexpr bool SysvIpc(const Shape& shape) noexcept { return shape.sysv_ipc; }
 constexpr bool GidZero(const Shape& shape) noexcept { return shape.gid_zero; }
@@ -33,7 +34,13 @@ constexpr std::string_view kWhenGidZero = "the module's gid is 0";
 constexpr std::string_view kWhenOld = "below 6.9";
 constexpr std::string_view kWhenOlder = "below Landlock ABI 3";
 
-constexpr ShapeVariant kSocketInKernel[] = {{SocketInKernel, By(kSocketRule), "mediation is \"connect\""}};
+constexpr std::string_view kWhenHost = "net is \"host\"";
+
+constexpr ShapeVariant kAllowedOnHost[] = {{HostNetwork, kAllowed, kWhenHost}};
+constexpr ShapeVariant kConnectOnHost[] = {{HostNetwork, By(kProbeRule), kWhenHost}};
+constexpr ShapeVariant kIoctlOnHost[] = {{HostNetwork, By(kDeviceRule), kWhenHost}};
+constexpr ShapeVariant kSocketByNetwork[] = {{SocketInKernel, By(kSocketRule), "mediation is \"connect\""},
+                                             {HostNetwork, kAllowed, kWhenHost}};
 constexpr ShapeVariant kAbsentWhenStrict[] = {{ExecStrict, kAnsweredEnosys, "exec_strict"}};
 constexpr ShapeVariant kExecveatWhenStrict[] = {{ExecStrict, By(kNamedExecRule), "exec_strict"}};
 constexpr ShapeVariant kAllowedWithSysv[] = {{SysvIpc, kAllowed, "sysv_ipc"}};
@@ -107,9 +114,9 @@ constexpr CallRow kRows[] = {
     Refuse("accept", 43, 202, kNetwork, {kFd, kPointer, kPointer},
            "Takes a connection from outside; only possible after listen(), which is refused, and refused "
            "here too for a descriptor that was passed in.",
-           Refusal::kAcceptDenied),
+           Refusal::kAcceptDenied, kAllowedOnHost),
     Refuse("accept4", 288, 242, kNetwork, {kFd, kPointer, kPointer, kFlags},
-           "accept() with flags; refused for the same reason.", Refusal::kAcceptDenied),
+           "accept() with flags; refused for the same reason.", Refusal::kAcceptDenied, kAllowedOnHost),
     Allow("access", 21, -1, kFile, {kPath, kInt},
           "Asks about permissions; Landlock does not cover metadata, file permissions do."),
     Refuse("acct", 163, 89, kKernel, {kPath}, "Turns process accounting of the machine on or off."),
@@ -122,7 +129,7 @@ constexpr CallRow kRows[] = {
           "Sets the thread pointer at every start; touches the caller alone."),
     Mediate("bind", 49, 200, kNetwork, {kFd, kAddress, kAddressLength},
             "Gives a socket a name of the module's choice: a listener's port or a path that others trust.",
-            Handler::kBind, Refusal::kBindDenied),
+            Handler::kBind, Refusal::kBindDenied, kAllowedOnHost),
     Refuse("bpf", 321, 280, kKernel, {kInt, kPointer, kSize}, "Loads programs into the kernel."),
     Allow("brk", 12, 214, kMemory, {kPointer}, "Moves the caller's own heap end."),
     Allow("cachestat", 451, 451, kFile, {kFd, kPointer, kPointer, kFlags},
@@ -157,7 +164,7 @@ constexpr CallRow kRows[] = {
     Mediate(
         "connect", 42, 203, kNetwork, {kFd, kAddress, kAddressLength},
         "The supervisor performs it with an address of its own: the caller's could change after any check.",
-        Handler::kConnect, Refusal::kNone),
+        Handler::kConnect, Refusal::kNone, kConnectOnHost),
     Allow("copy_file_range", 326, 285, kFile, {kFd, kPointer, kFd, kPointer, kSize, kFlags},
           "Copies between descriptors that were judged when opened."),
     Judge("creat", 85, -1, kFile, {kPath, kMode},
@@ -322,15 +329,16 @@ constexpr CallRow kRows[] = {
     Judge("ioctl", 16, 29, kFile, {kFd, kInt, kPointer},
           "Device and socket requests; refused are those that type into terminals, drive a seccomp listener, "
           "change read-only trees or read the machine's network interfaces.",
-          kIoctlRule, Handler::kRefuse, Refusal::kCallDenied),
+          kIoctlRule, Handler::kRefuse, Refusal::kCallDenied, kIoctlOnHost),
     Refuse("ioperm", 173, -1, kKernel, {kInt, kInt, kInt}, "Direct access to I/O ports."),
     Refuse("iopl", 172, -1, kKernel, {kInt}, "Direct access to I/O ports."),
     Allow("ioprio_get", 252, 31, kProcess, {kInt, kInt}, "Reads an I/O priority."),
     Judge("ioprio_set", 251, 30, kProcess, {kInt, kTask, kInt},
           "I/O priority of a task of the sandbox; Landlock's scope does not cover it.",
           kTaskOrManyRule<kIoPriorityOfOne>, Handler::kTask, Refusal::kForeignTask),
-    Refuse("kcmp", 312, 272, kProcess, {kInt, kInt, kInt, kInt, kInt},
-           "Compares kernel objects of other processes."),
+    Mediate("kcmp", 312, 272, kProcess, {kTask, kTask, kInt, kInt, kInt},
+            "Compares kernel objects of other processes; debuggers may, of the sandbox's own.", Handler::kTrace,
+            Refusal::kCallDenied),
     Refuse("kexec_file_load", 320, 294, kKernel, {kFd, kFd, kSize, kPointer, kFlags}, "Replaces the kernel."),
     Refuse("kexec_load", 246, 104, kKernel, {kInt, kInt, kPointer, kFlags}, "Replaces the kernel."),
     Refuse("keyctl", 250, 219, kKernel, {kInt, kInt, kInt, kInt, kInt},
@@ -350,7 +358,7 @@ constexpr CallRow kRows[] = {
     Allow("linkat", 265, 37, kFile, {kFd, kPath, kFd, kPath, kFlags}, "Landlock judges both directories."),
     Refuse("listen", 50, 201, kNetwork, {kFd, kInt},
            "Even without bind() it opens a port of the kernel's choice on every address.",
-           Refusal::kListenDenied),
+           Refusal::kListenDenied, kAllowedOnHost),
     Absent("listmount", 458, 458, kKernel, {kPointer, kPointer, kSize, kFlags},
            "Lists mounts; programs fall back to /proc."),
     Allow("listxattr", 194, 11, kFile, {kPath, kPointer, kSize},
@@ -511,14 +519,18 @@ constexpr CallRow kRows[] = {
            "Advice about another process's memory; programs fall back."),
     Absent("process_mrelease", 448, 448, kMemory, {kFd, kFlags},
            "Frees a dying process's memory; programs fall back."),
-    Refuse("process_vm_readv", 310, 270, kProcess, {kInt, kPointer, kInt, kPointer, kInt, kFlags},
-           "Reads another process's memory."),
-    Refuse("process_vm_writev", 311, 271, kProcess, {kInt, kPointer, kInt, kPointer, kInt, kFlags},
-           "Writes another process's memory."),
+    Mediate("process_vm_readv", 310, 270, kProcess, {kTask, kPointer, kInt, kPointer, kInt, kFlags},
+            "Reads another process's memory; debuggers may, of the sandbox's own.", Handler::kTrace,
+            Refusal::kCallDenied),
+    Mediate("process_vm_writev", 311, 271, kProcess, {kTask, kPointer, kInt, kPointer, kInt, kFlags},
+            "Writes another process's memory; debuggers may, of the sandbox's own.", Handler::kTrace,
+            Refusal::kCallDenied),
     Allow("pselect6", 270, 72, kFile, {kInt, kPointer, kPointer, kPointer, kPointer, kPointer},
           "Waits for events."),
-    Refuse("ptrace", 101, 117, kProcess, {kInt, kInt, kPointer, kPointer},
-           "Controls another process; also within the sandbox a rich source of kernel bugs."),
+    Mediate("ptrace", 101, 117, kProcess, {kInt, kTask, kPointer, kPointer},
+            "Controls another process; also within the sandbox a rich source of kernel bugs. Debuggers may, of the "
+            "sandbox's own.",
+            Handler::kTrace, Refusal::kCallDenied),
     Absent("putpmsg", 182, -1, kObsolete, {}, "Never implemented in this kernel."),
     Allow("pwrite64", 18, 68, kFile, {kFd, kPointer, kSize, kInt},
           "Writes a descriptor that was judged when opened."),
@@ -617,15 +629,15 @@ constexpr CallRow kRows[] = {
     Judge("sendmmsg", 307, 269, kNetwork, {kFd, kPointer, kInt, kFlags},
           "Sends; MSG_FASTOPEN would connect without connect(), and only the flags argument can ask for it. "
           "Addresses in memory are harmless, since no datagram socket can exist.",
-          kFastOpenRule<3>, Handler::kSend, Refusal::kFastOpen),
+          kFastOpenRule<3>, Handler::kSend, Refusal::kFastOpen, kAllowedOnHost),
     Judge("sendmsg", 46, 211, kNetwork, {kFd, kPointer, kFlags},
           "Sends; MSG_FASTOPEN would connect without connect(), and only the flags argument can ask for it. "
           "An address in memory is harmless, since no datagram socket can exist.",
-          kFastOpenRule<2>, Handler::kSend, Refusal::kFastOpen),
+          kFastOpenRule<2>, Handler::kSend, Refusal::kFastOpen, kAllowedOnHost),
     Judge("sendto", 44, 206, kNetwork, {kFd, kPointer, kSize, kFlags, kAddress, kAddressLength},
           "Sends; MSG_FASTOPEN would connect without connect(), and an address may reach a peer that no "
           "connect() was judged for.",
-          kSendToRule, Handler::kSend, Refusal::kNone),
+          kSendToRule, Handler::kSend, Refusal::kNone, kAllowedOnHost),
     Allow("set_mempolicy", 238, 237, kMemory, {kInt, kPointer, kInt}, "Memory policy of the caller itself."),
     Absent("set_mempolicy_home_node", 450, 450, kMemory, {kPointer, kSize, kInt, kFlags},
            "A refinement of mbind(); programs fall back."),
@@ -656,7 +668,7 @@ constexpr CallRow kRows[] = {
     Judge("setsockopt", 54, 208, kNetwork, {kFd, kInt, kInt, kPointer, kSize},
           "By allow-list: routing headers, binding to a device, fast open and protocol swaps send a "
           "permitted connection elsewhere. SO_LINGER is performed by the supervisor, without a time.",
-          kSocketOptionRule, Handler::kSetSockOpt, Refusal::kSocketOption),
+          kSocketOptionRule, Handler::kSetSockOpt, Refusal::kSocketOption, kAllowedOnHost),
     Refuse("settimeofday", 164, 170, kTime, {kPointer, kPointer}, "Sets the machine's clock."),
     Allow("setuid", 105, 146, kIdentity, {kInt}, "Powerless without capabilities."),
     Allow("setxattr", 188, 5, kFile, {kPath, kPointer, kPointer, kSize, kFlags},
@@ -682,10 +694,10 @@ constexpr CallRow kRows[] = {
     Mediate("socket", 41, 198, kNetwork, {kInt, kInt, kInt},
             "A module gets stream sockets alone: each other family, type and protocol has a way out that "
             "connect() never sees.",
-            Handler::kSocket, Refusal::kNone, kSocketInKernel),
+            Handler::kSocket, Refusal::kNone, kSocketByNetwork),
     Judge("socketpair", 53, 199, kNetwork, {kInt, kInt, kInt, kPointer},
           "Stream pairs are pipes; a datagram or raw unix pair can send to any path without connect().",
-          kSocketPairRule, Handler::kSocketPair, Refusal::kNone),
+          kSocketPairRule, Handler::kSocketPair, Refusal::kNone, kAllowedOnHost),
     Allow("splice", 275, 76, kFile, {kFd, kPointer, kFd, kPointer, kSize, kFlags},
           "Copies between descriptors that were judged when opened."),
     Allow("stat", 4, -1, kFile, {kPath, kPointer}, "Reads metadata, which file permissions guard."),
@@ -791,19 +803,21 @@ constexpr const Behaviour& Select(const CallRow& row, const Shape& shape) {
 }
 
 constexpr Shape MakeShape(unsigned index) {
-  return {.socket_in_kernel = (index & 1) != 0,
-          .exec_strict = (index & 2) != 0,
-          .sysv_ipc = (index & 4) != 0,
-          .gid_zero = (index & 8) != 0,
-          .age = static_cast<Age>(index >> 4)};
+  const unsigned rest = index / 3;
+  return {.network = static_cast<Network>(index % 3),
+          .exec_strict = (rest & 1) != 0,
+          .sysv_ipc = (rest & 2) != 0,
+          .gid_zero = (rest & 4) != 0,
+          .age = static_cast<Age>(rest >> 3)};
 }
 constexpr unsigned IndexOf(const Shape& shape) {
-  return (shape.socket_in_kernel ? 1U : 0U) | (shape.exec_strict ? 2U : 0U) | (shape.sysv_ipc ? 4U : 0U) |
-         (shape.gid_zero ? 8U : 0U) | (static_cast<unsigned>(shape.age) << 4);
+  const unsigned rest = (shape.exec_strict ? 1U : 0U) | (shape.sysv_ipc ? 2U : 0U) | (shape.gid_zero ? 4U : 0U) |
+                        (static_cast<unsigned>(shape.age) << 3);
+  return rest * 3 + static_cast<unsigned>(shape.network);
 }
 static_assert(MakeShape(kShapeCount - 1).age == Age::kNoTruncateRight && IndexOf(MakeShape(37)) == 37);
 
-constexpr Shape kStrictest = {.socket_in_kernel = false,
+constexpr Shape kStrictest = {.network = Network::kFull,
                               .exec_strict = true,
                               .sysv_ipc = false,
                               .gid_zero = true,
@@ -1025,7 +1039,8 @@ constexpr std::array<ShapeText, kShapeCount> MakeShapeTexts() {
   std::array<ShapeText, kShapeCount> texts;
   for (unsigned i = 0; i < kShapeCount; ++i) {
     const Shape shape = MakeShape(i);
-    texts.at(i).Append(shape.socket_in_kernel ? "connect" : "full");
+    constexpr std::string_view kNames[] = {"full", "connect", "host"};
+    texts.at(i).Append(kNames[static_cast<size_t>(shape.network)]);
     if (shape.exec_strict) texts.at(i).Append("+strict");
     if (shape.sysv_ipc) texts.at(i).Append("+sysv");
     if (shape.gid_zero) texts.at(i).Append("+gid0");

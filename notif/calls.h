@@ -27,18 +27,24 @@ enum class Age : uint8_t {
   kNoThreadPidfd,    // below 6.9: the leader's descriptor table stands for its threads', so they must not differ
   kNoTruncateRight,  // below Landlock ABI 3, and hence below 6.9 too: truncation by path is refused
 };
+// Whose socket calls are.
+enum class Network : uint8_t {
+  kFull,     // the supervisor's, each socket() and connect()
+  kConnect,  // the same without the socket() calls that registers prove harmless: mediation "connect"
+  kHost,     // the kernel's: net "host"
+};
 struct Shape {
-  bool socket_in_kernel = false;  // mediation "connect": socket() calls that registers prove harmless are not notified
+  Network network = Network::kFull;
   bool exec_strict = false;       // memfd_create and execveat(AT_EMPTY_PATH) answer ENOSYS
   bool sysv_ipc = false;          // System V IPC and POSIX message queues allowed
   bool gid_zero = false;          // the module's gid is 0: chmod's setgid bit is refused too
   Age age = Age::kCurrent;
   friend bool operator==(const Shape&, const Shape&) = default;
 };
-inline constexpr unsigned kShapeCount = 2 * 2 * 2 * 2 * 3;
+inline constexpr unsigned kShapeCount = 3 * 2 * 2 * 2 * 3;
 [[nodiscard]] unsigned ShapeIndex(const Shape& shape) noexcept;      // 0 .. kShapeCount-1
 [[nodiscard]] Shape ShapeAt(unsigned index) noexcept;
-// "full+strict", "connect+sysv+gid0+nothreadpidfd" ...: the `filter` of the admission message. Static storage.
+// "full+strict", "connect+sysv+gid0+nothreadpidfd", "host" ...: the `filter` of the admission message. Static storage.
 [[nodiscard]] std::string_view ShapeName(const Shape& shape) noexcept;
 
 // What the filter does with a call.
@@ -88,6 +94,7 @@ enum class Handler : uint8_t {
   kSend,        // sendto, sendmsg, sendmmsg
   kBind,
   kTask,        // names a task: let through where that is one of the sandbox's own
+  kTrace,       // debugging: refused, or as kTask where the grant says so
   kRefuse,      // RefusalOf, whatever the policy
 };
 
@@ -141,6 +148,10 @@ struct CallRow {
 // shapes only by clauses that come later or by masks of the same refusal, so the strictest shape's answer is everyone's
 // (tests/notif/calls_test.cc). kNone for a row that is never notified.
 [[nodiscard]] Refusal RefusalOf(const CallRow& row, std::span<const uint64_t, 6> args) noexcept;
+
+// The address length of the launcher's proof of the loop where net is "host": connect() with it is notified there, and natively
+// EINVAL, being more than a sockaddr_storage.
+inline constexpr uint32_t kLoopProbeLength = 129;
 
 // What the launcher may call between loading the filter and the supervisor's acknowledgement, with arguments as it uses
 // them. None is ever notified, in any shape: nobody would answer yet (checked while calls.cc compiles).

@@ -23,6 +23,7 @@ struct Grant {
   int refused_tcp_error = 13;    // EACCES, ENETUNREACH or ECONNREFUSED
   bool audit_approvals = false;
   bool broker_identity = false;
+  bool trace = false;            // ptrace and its kin, of the sandbox's own processes
 
   [[nodiscard]] bool has_broker() const noexcept { return !broker_resolved.empty(); }
   [[nodiscard]] bool has_proxy() const noexcept { return net == NetMode::kEgressAllowlist && proxy_port != 0; }

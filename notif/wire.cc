@@ -78,7 +78,8 @@ Json EncodeGrant(const Grant& grant) {
                {"netns_cookie", grant.netns_cookie},
                {"check_netns", grant.check_netns},
                {"audit_approvals", grant.audit_approvals},
-               {"broker_identity", grant.broker_identity}};
+               {"broker_identity", grant.broker_identity},
+               {"trace", grant.trace}};
   for (const auto& [name, error] : kRefusedTcp)
     if (error == grant.refused_tcp_error) json["refused_tcp"] = name;
   if (grant.proxy_port != 0) json["proxy"] = {{"addr", Text(grant.proxy_address)}, {"port", grant.proxy_port}};
@@ -102,6 +103,7 @@ Grant DecodeGrant(const Json& json, std::string* problem) {
   grant.audit_approvals = object.Bool("audit_approvals");
   grant.broker_identity = object.Bool("broker_identity");
   if (grant.broker_identity) object.Note("'broker_identity' is not built");
+  grant.trace = object.Bool("trace");
   const std::string refused = object.String("refused_tcp", 16, false);
   if (!refused.empty()) {
     grant.refused_tcp_error = 0;
@@ -126,8 +128,7 @@ Grant DecodeGrant(const Json& json, std::string* problem) {
   }
   if ((grant.net == NetMode::kEgressAllowlist) != (grant.proxy_port != 0))
     object.Note("a proxy goes with net egress-allowlist, and only with it");
-  if (grant.net == NetMode::kEgressAny || grant.net == NetMode::kHost)
-    object.Note(std::string("net ") + Name(grant.net) + " is not built");
+  if (grant.net == NetMode::kEgressAny) object.Note("net egress-any is not built");
   return grant;
 }
 

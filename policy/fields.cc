@@ -506,10 +506,8 @@ using P = Policy;
 // unread).
 constexpr auto kRows = std::to_array<FieldRow>({
     {"version", "the integer 1", kNeverNull, kBuilt, ReadVersion},
-    {"profile", "\"module\" or \"write-allowlist\"", kNeverNull, kNotBuilt, ReadName<&P::profile, kProfiles>,
-     "\"module\"", [](const P& p) { return p.profile == Profile::kModule; }},
-    {"enforce", "\"strict\" or \"best-effort\"", kNeverNull, kNotBuilt, ReadName<&P::enforce, kEnforces>,
-     "\"strict\"", [](const P& p) { return p.enforce == Enforce::kStrict; }},
+    {"profile", "\"module\" or \"write-allowlist\"", kNeverNull, kBuilt, ReadName<&P::profile, kProfiles>},
+    {"enforce", "\"strict\" or \"best-effort\"", kNeverNull, kBuilt, ReadName<&P::enforce, kEnforces>},
     {"require", "a list of the report's capability names", kNeverNull, kBuilt, ReadRequire},
     {"module", "a string of at most 200 bytes", kNeverNull, kBuilt, ReadModule},
     {"kind", "a string of at most 40 bytes", kNeverNull, kBuilt, ReadKind},
@@ -527,8 +525,7 @@ constexpr auto kRows = std::to_array<FieldRow>({
     {"exec_rw", kBool, kNeverNull, kBuilt, ReadBool<&P::exec_rw>},
     {"exec_writable", kBool, kNeverNull, kBuilt, ReadExecWritable},
     {"exec_strict", kBool, kNeverNull, kBuilt, ReadBool<&P::exec_strict>},
-    {"allow_write", kPaths, kNeverNull, kNotBuilt, ReadPaths<&P::allow_write>, "[]",
-     [](const P& p) { return p.allow_write.empty(); }},
+    {"allow_write", kPaths, kNeverNull, kBuilt, ReadPaths<&P::allow_write>},
     {"write_defaults", kBool, kNeverNull, kBuilt, ReadBool<&P::write_defaults>},
     {"deny_paths", "an empty list", kNeverNull, kBuilt, ReadDenyPaths},
 

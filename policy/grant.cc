@@ -13,6 +13,7 @@ Grant ToGrant(const Policy& policy, std::string_view broker_resolved) {
   grant.refused_tcp_error = policy.refuse_tcp_error;
   grant.audit_approvals = policy.audit_approvals;
   grant.broker_identity = policy.broker_identity;
+  grant.trace = policy.profile == Profile::kWriteAllowlist;
   return grant;
 }
 

@@ -205,9 +205,9 @@ void Reader::Finish(const JsonValue& root_value) {
 
 void Reader::Defaults() {
   const bool module = policy.profile == Profile::kModule;
-  if (!Has("enforce") && from_environment && IsBuilt("enforce")) policy.enforce = Enforce::kBestEffort;
+  if (!Has("enforce") && from_environment) policy.enforce = Enforce::kBestEffort;
   if (!Has("exec_rw") && exec_writable) policy.exec_rw = *exec_writable;
-  if (!Has("exec_strict")) policy.exec_strict = !policy.exec_rw;
+  if (!Has("exec_strict")) policy.exec_strict = module && !policy.exec_rw;
   std::ranges::sort(policy.env.set);
   if (module) {
     if (!Has("limits.nofile")) policy.limits.nofile = 4096;
@@ -216,7 +216,7 @@ void Reader::Defaults() {
   if (!Has("base_system")) policy.base_system = false;  // reads are open: it would add nothing
   if (!Has("net")) policy.net = NetMode::kHost;
   const bool host = policy.net == NetMode::kHost;
-  if (!Has("unix_allow") && !IsBuilt("unix_allow")) policy.unix_allow.emplace();
+  if (!Has("unix_allow") && !IsBuilt("unix_allow") && !host) policy.unix_allow.emplace();
   if (!Has("sysv_ipc")) policy.sysv_ipc = true;
   if (!Has("mediation")) policy.mediation = Mediation::kConnect;
   if (!Has("local_unix") && IsBuilt("local_unix")) policy.local_unix = Local::kOwn;
@@ -256,6 +256,8 @@ void Reader::CheckNetwork() {
       Conflict("net",
                "\"host\" leaves the network alone, which only profile \"write-allowlist\" may ask for");
   }
+  if (Sound("net") && policy.net == NetMode::kHost && policy.unix_allow && policy.unix_allow->empty())
+    Conflict("unix_allow", "has no effect with net \"host\", which leaves all sockets alone; remove it, or set net to \"none\" or \"egress-allowlist\"");
   if (Sound("profile") && policy.profile == Profile::kModule && policy.unix_allow &&
       !policy.unix_allow->empty())
     Conflict("unix_allow", "belongs to profile \"write-allowlist\"; a module reaches broker_socket alone");

@@ -5,6 +5,7 @@
 
 #include "notif/base/build.h"
 #include "notif/base/check.h"
+#include "notif/abi/landlock.h"
 #include "notif/json.h"
 
 namespace oarlock::policy {
@@ -28,10 +29,15 @@ Capability Files(const Facts& facts, const Policy*) {
   return Enforced();
 }
 
-Capability Mediated(const Facts& facts, const Policy*) {
+// What the policy leaves to the host's network nobody judges.
+Capability Mediated(const Facts& facts, const Policy* policy) {
+  if (policy != nullptr && policy->net == NetMode::kHost) return Unavailable("the policy sets net to host");
   return facts.listener ? Enforced()
                         : Unavailable(facts.why_no_listener.empty() ? kNoListener : facts.why_no_listener);
 }
+
+// Calls that a supervisor answers under every policy.
+Capability Supervised(const Facts& facts) { return Mediated(facts, nullptr); }
 
 Capability NetAny(const Facts&, const Policy*) { return Unavailable("egress-any is not built"); }
 
@@ -47,7 +53,15 @@ Capability Ipc(const Facts& facts, const Policy* policy) {
   return Enforced();
 }
 
+// Reads are open in this profile, so that no folder is more readable than others.
+Capability ReadFolders(const Facts& facts, const Policy* policy) {
+  if (policy != nullptr && policy->profile == Profile::kWriteAllowlist) return Unavailable("profile write-allowlist leaves reads open");
+  return Files(facts, policy);
+}
+
 Capability ExecDeny(const Facts& facts, const Policy* policy) {
+  if (policy != nullptr && policy->profile == Profile::kWriteAllowlist)
+    return Unavailable("profile write-allowlist lets writable trees hold programs");
   if (policy != nullptr && policy->exec_rw) return Unavailable("the policy sets exec_rw");
   return Files(facts, policy);
 }
@@ -58,7 +72,7 @@ Capability ExecDenyMmap(const Facts&, const Policy*) {
 
 Capability SysV(const Facts& facts, const Policy* policy) {
   if (policy != nullptr && policy->sysv_ipc) return Unavailable("the policy sets sysv_ipc");
-  return Mediated(facts, policy);
+  return Supervised(facts);
 }
 
 Capability Metadata(const Facts& facts, const Policy*) {
@@ -72,16 +86,18 @@ Capability KillAll(const Facts&, const Policy*) {
   return Unavailable("cgroups are not used yet, so a daemon can outlive its module");
 }
 
-Capability Children(const Facts& facts, const Policy* policy) {
-  if (const Capability mediated = Mediated(facts, policy); mediated.state != State::kEnforced)
-    return mediated;
+Capability Children(const Facts& facts, const Policy*) {
+  if (const Capability supervised = Supervised(facts); supervised.state != State::kEnforced)
+    return supervised;
   return {State::kCooperative,
           "children inherit the confinement; without a cgroup of its own a daemon can outlive its module"};
 }
 
-Capability Audit(const Facts& facts, const Policy* policy) {
-  if (const Capability mediated = Mediated(facts, policy); mediated.state != State::kEnforced)
-    return mediated;
+Capability Audit(const Facts& facts, const Policy*) {
+  if (const Capability supervised = Supervised(facts); supervised.state != State::kEnforced)
+    return supervised;
+  if (facts.log_below_home)
+    return {State::kTamperable, "the log lies below $HOME, which the module may write: use the node's supervisor, or another XDG_STATE_HOME"};
   return Enforced();
 }
 
@@ -97,7 +113,7 @@ constexpr Row kRows[] = {
     {"exec_writable_deny", ExecDeny},
     {"exec_writable_deny.mmap", ExecDenyMmap},
     {"filesystem", Files},
-    {"folders.read", Files},
+    {"folders.read", ReadFolders},
     {"folders.write", Files},
     {"gpu.compute", Files},
     {"ipc", Ipc},
@@ -120,6 +136,8 @@ std::string_view Name(State state) noexcept {
       return "enforced";
     case State::kCooperative:
       return "cooperative";
+    case State::kTamperable:
+      return "tamperable";
     case State::kUnavailable:
       return "unavailable";
   }
@@ -130,6 +148,24 @@ Capability StateOf(std::string_view name, const Facts& facts, const Policy* poli
   const auto* row = std::ranges::find(kRows, name, &Row::name);
   OARLOCK_CHECK(row != std::end(kRows), "no capability of this name");
   return row->judge(facts, policy);
+}
+
+std::vector<std::string> Degradations(const Facts& facts, const Policy& policy) {
+  Facts newest = facts;
+  newest.landlock_abi = abi::kHighestLandlockAbi;
+  newest.listener = true;
+  newest.age = Age::kCurrent;
+  std::vector<std::string> lines;
+  for (const Row& row : kRows) {
+    const Capability here = row.judge(facts, &policy);
+    if (here.state != State::kEnforced && row.judge(newest, &policy).state == State::kEnforced) lines.push_back(std::string(row.name) + ": " + here.why);
+  }
+  // Parts of what is enforced as a whole.
+  if (facts.landlock_abi == 1) lines.emplace_back("filesystem: no file can be moved or linked to another directory (refer needs Landlock ABI 2, Linux 5.19)");
+  if (facts.landlock_abi == 1 || facts.landlock_abi == 2)
+    lines.emplace_back("filesystem: truncate by path is refused everywhere (truncate needs Landlock ABI 3, Linux 6.2)");
+  if (facts.landlock_abi >= 1 && facts.landlock_abi < 5) lines.emplace_back("filesystem: the ioctl requests of devices that may be opened are not judged (ioctl_dev needs Landlock ABI 5, Linux 6.10)");
+  return lines;
 }
 
 std::string Report(const Facts& facts, const Policy* policy, std::string_view policy_sha256,
@@ -146,7 +182,7 @@ std::string Report(const Facts& facts, const Policy* policy, std::string_view po
                  {"listener", facts.listener},
                  {"enforcement", std::move(enforcement)},
                  {"reasons", std::move(reasons)},
-                 {"degraded", Json::array()}};
+                 {"degraded", facts.degraded}};
   if (policy != nullptr) {
     report["policy_sha256"] = policy_sha256;
     report["skipped_roots"] = skipped_roots;

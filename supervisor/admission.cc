@@ -319,6 +319,9 @@ Status Admission::CheckProcess(const ProcessFacts& process) const {
 
 Status Admission::CheckGrant(const Connection& connection, Grant& grant, const ProcessFacts& process) const {
   if (connection.node && options_.ceiling) OARLOCK_TRY_VOID(options_.ceiling->Apply(grant, process.uid));
+  // Its connects are its own, so it may come back here, and an orphan of it is not known as the session's.
+  if (connection.node && grant.net == NetMode::kHost && (process.uid == 0 || process.uid == ::geteuid()))
+    return No("a module with net host and the uid " + std::to_string(process.uid) + " could use this supervisor itself: give it a uid of its own (run_as), or a private supervisor");
   if (grant.has_broker()) {
     // A link in it could be turned elsewhere after this look.
     if (auto canonical = OpenCanonical(DirectoryOf(grant.broker_resolved)); !canonical) return No("the broker's directory: " + canonical.error().Message());

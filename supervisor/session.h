@@ -126,6 +126,7 @@ struct Session {
         groups(std::move(admitted.groups)),
         reader(std::move(admitted.reader)),
         probe(admitted.admission.probe),
+        trace(admitted.admission.grant.trace),
         audit_approvals(admitted.admission.grant.audit_approvals) {}
 
   UniqueFd listener;
@@ -138,6 +139,7 @@ struct Session {
   std::vector<uint32_t> groups;
   std::unique_ptr<Reader> reader;  // touches its memory and descriptors for us; null: nothing of it can hang for ever
   std::array<uint8_t, wire::kProbeBytes> probe;
+  bool trace;                     // Grant::trace
   bool audit_approvals;
   bool proved = false;            // the launcher's probe has been answered
   bool armed = false;             // a poll is in the ring

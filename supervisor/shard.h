@@ -114,6 +114,8 @@ class Shard {
   void HandleBind(uint32_t at);
   void HandleSend(uint32_t at);
   void HandleTask(uint32_t at, const CallRow& row);
+  void HandleTrace(uint32_t at, const CallRow& row);
+  void JudgeTasks(uint32_t at, const CallRow& row, Refusal refusal);
   [[nodiscard]] int IsInside(const Call& call, pid_t tid);
   void Judge(uint32_t at, const proxyport::Decision& decision);
   void Connect(uint32_t at);                    // the gate has passed it

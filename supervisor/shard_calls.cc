@@ -89,6 +89,8 @@ void Shard::Handle(uint32_t at) {
       return HandleSend(at);
     case Handler::kTask:
       return HandleTask(at, *row);
+    case Handler::kTrace:
+      return HandleTrace(at, *row);
     case Handler::kRefuse:
     case Handler::kNone:
       return Refuse(at, AsTheTableSays(*row, call));
@@ -196,7 +198,8 @@ int Shard::FetchFacts(Call& call) {
 void Shard::HandleConnect(uint32_t at) {
   Call& call = calls_[at];
   Session& session = *sessions_[call.session].session;
-  const Refusal unread = ReadAddress(at, call.args[1], LowInt(call.args[2]));
+  const bool by_length = LowInt(call.args[2]) == static_cast<int>(kLoopProbeLength) && !session.proved;
+  const Refusal unread = ReadAddress(at, call.args[1], by_length ? static_cast<int32_t>(session.probe.size()) : LowInt(call.args[2]));
   if (const Pinned pinned = Pin(at, LowInt(call.args[0])); pinned != Pinned::kOk) {
     if (pinned == Pinned::kUnreadable) Refuse(at, Refusal::kAddressUnreadable);
     return;
@@ -207,7 +210,7 @@ void Shard::HandleConnect(uint32_t at) {
     session.proved = true;
     return Answer(at, -ENOANO);
   }
-  const Decision decision = unread == Refusal::kNone ? session.gate.JudgeConnect(call.address) : Decision::Refuse(unread);
+  const Decision decision = by_length ? Decision::Refuse(Refusal::kAddressInvalid) : unread == Refusal::kNone ? session.gate.JudgeConnect(call.address) : Decision::Refuse(unread);
   if (decision.verdict == Decision::Verdict::kRefuse) {
     // As the kernel, which copies the address before it asks whether the descriptor is a socket.
     const int not_socket = FetchFacts(call);
@@ -399,9 +402,27 @@ void Shard::HandleTask(uint32_t at, const CallRow& row) {
   Call& call = calls_[at];
   const Refusal refusal = AsTheTableSays(row, call);
   if (refusal != row.refusal) return Refuse(at, refusal);
-  const auto named = static_cast<size_t>(std::ranges::find(row.roles, Role::kTask) - std::begin(row.roles));
-  OARLOCK_CHECK(named < std::size(row.roles));
-  const int found = IsInside(call, LowInt(call.args[named]));
+  JudgeTasks(at, row, refusal);
+}
+
+// Attaching is judged as above, and by Landlock, which lets nobody trace what is not confined as much. What is done with a
+// process afterwards the kernel allows to its tracer alone.
+void Shard::HandleTrace(uint32_t at, const CallRow& row) {
+  constexpr int kAttach = 16, kSeize = 0x4206;
+  Call& call = calls_[at];
+  if (!sessions_[call.session].session->trace) return Refuse(at, row.refusal);
+  const int request = LowInt(call.args[0]);
+  const bool traced_already = row.roles[0] != Role::kTask && request != kAttach && request != kSeize;
+  if (traced_already) return Approve(at);
+  JudgeTasks(at, row, Refusal::kForeignTask);
+}
+
+// Every task that the call names is to be the sandbox's own.
+void Shard::JudgeTasks(uint32_t at, const CallRow& row, Refusal refusal) {
+  Call& call = calls_[at];
+  int found = 1;
+  for (size_t i = 0; i < std::size(row.roles) && found == 1; ++i)
+    if (row.roles[i] == Role::kTask) found = IsInside(call, LowInt(call.args[i]));
   if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
   if (found == -ESRCH) return Answer(at, -ESRCH);
   if (found != 1) return Refuse(at, refusal);

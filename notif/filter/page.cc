@@ -83,6 +83,8 @@ std::string Notified(const CallRow& row, Refusal refusal) {
       return Refused(refusal) + "; SO_LINGER is performed, without a time";
     case Handler::kTask:
       return refusal == row.refusal ? "supervised: of a task outside the sandbox " + Refused(refusal) : Refused(refusal);
+    case Handler::kTrace:
+      return Refused(refusal) + "; in profile write-allowlist supervised";
     case Handler::kNone:
     case Handler::kConnect:
     case Handler::kSocket:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notif/filter/programs.h"
 
+#include <linux/seccomp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "notif/abi/seccomp.h"
 #include "notif/base/check.h"
@@ -35,6 +37,15 @@ Result<UniqueFd> InstallFilter(std::span<const sock_filter> program) noexcept {
                 abi::kSeccompFlagNewListener | abi::kSeccompFlagWaitKillableRecv, &argument);
   if (listener < 0) return OARLOCK_FAIL("seccomp", errno, "%zu instructions", program.size());
   return UniqueFd(static_cast<int>(listener));
+}
+
+Status InstallFilterAlone(std::span<const sock_filter> program) {
+  std::vector<sock_filter> alone(program.begin(), program.end());
+  for (sock_filter& instruction : alone)
+    if (instruction.code == (BPF_RET | BPF_K) && instruction.k == SECCOMP_RET_USER_NOTIF) instruction.k = SECCOMP_RET_ERRNO | EPERM;
+  const sock_fprog argument = {.len = static_cast<unsigned short>(alone.size()), .filter = alone.data()};
+  if (::syscall(SYS_seccomp, abi::kSeccompSetModeFilter, 0U, &argument) != 0) return OARLOCK_FAIL("seccomp", errno, "%zu instructions", alone.size());
+  return {};
 }
 
 }  // namespace oarlock

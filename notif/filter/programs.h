@@ -22,5 +22,7 @@ namespace oarlock {
 // another listener is already on this chain (one per chain up to 7.3); EINVAL that the kernel lacks
 // WAIT_KILLABLE_RECV.
 [[nodiscard]] Result<UniqueFd> InstallFilter(std::span<const sock_filter> program) noexcept;
+// ... without a listener: what the supervisor would answer is EPERM, whatever it is.
+[[nodiscard]] Status InstallFilterAlone(std::span<const sock_filter> program);
 
 }  // namespace oarlock

@@ -61,14 +61,14 @@ TEST(RightsOf, AgreesWithThisKernel) {
   EXPECT_GE(*abi, 1);
   const std::vector<PathRule> none;
   for (int lower = 1; lower <= std::min(*abi, abi::kHighestLandlockAbi); ++lower) {
-    const auto ruleset = MakeRuleset(lower, none);
+    const auto ruleset = MakeRuleset(RightsOf(lower), none);
     EXPECT_TRUE(ruleset) << "ABI " << lower << ": " << ruleset.error().Line();
   }
   const LandlockRights own = RightsOf(*abi);
   for (int higher = *abi + 1; higher <= abi::kHighestLandlockAbi; ++higher) {
     const LandlockRights rights = RightsOf(higher);
     if (rights.fs == own.fs && rights.net == own.net && rights.scoped == own.scoped) continue;
-    const auto ruleset = MakeRuleset(higher, none);
+    const auto ruleset = MakeRuleset(RightsOf(higher), none);
     ASSERT_FALSE(ruleset) << "ABI " << higher;
     EXPECT_EQ(ruleset.error().code, Code::kLandlock);
   }

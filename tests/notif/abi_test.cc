@@ -239,7 +239,7 @@ TEST(RuleConstants, RequestsAreTheSystems) {
 }
 
 TEST(RuleConstants, SocketNumbersAreTheSystems) {
-  const Shape connect = {.socket_in_kernel = true};
+  const Shape connect = {.network = Network::kConnect};
   for (const uint64_t family : {AF_INET, AF_INET6})
     for (const uint64_t protocol : {0, int{IPPROTO_TCP}})
       EXPECT_EQ(Outcome("socket", connect, {family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol}),

@@ -111,14 +111,15 @@ TEST(Shapes, NamesSayWhatTheyAre) {
   EXPECT_EQ(ShapeName({}), "full");
   EXPECT_EQ(ShapeName({.exec_strict = true}), "full+strict");
   EXPECT_EQ(
-      ShapeName({.socket_in_kernel = true, .sysv_ipc = true, .gid_zero = true, .age = Age::kNoThreadPidfd}),
+      ShapeName({.network = Network::kConnect, .sysv_ipc = true, .gid_zero = true, .age = Age::kNoThreadPidfd}),
       "connect+sysv+gid0+nothreadpidfd");
-  EXPECT_EQ(ShapeName({.socket_in_kernel = true,
+  EXPECT_EQ(ShapeName({.network = Network::kConnect,
                        .exec_strict = true,
                        .sysv_ipc = true,
                        .gid_zero = true,
                        .age = Age::kNoTruncateRight}),
             "connect+strict+sysv+gid0+notruncateright");
+  EXPECT_EQ(ShapeName({.network = Network::kHost, .sysv_ipc = true}), "host+sysv");
 }
 
 // No shape may loosen what another forbids, but for what it is named after: from a shape to the one with a
@@ -134,7 +135,10 @@ TEST(Shapes, APropertyChangesItsOwnCallsAlone) {
     return names;
   };
   using Names = std::set<std::string>;
-  EXPECT_EQ(changed({}, {.socket_in_kernel = true}), Names{"socket"});
+  EXPECT_EQ(changed({}, {.network = Network::kConnect}), Names{"socket"});
+  EXPECT_EQ(changed({}, {.network = Network::kHost}),
+            (Names{"accept", "accept4", "bind", "connect", "ioctl", "listen", "sendmmsg", "sendmsg", "sendto", "setsockopt", "socket",
+                   "socketpair"}));
   EXPECT_EQ(changed({}, {.exec_strict = true}), (Names{"execveat", "memfd_create"}));
   EXPECT_EQ(changed({}, {.gid_zero = true}), (Names{"chmod", "fchmod", "fchmodat", "fchmodat2"}));
   EXPECT_EQ(changed({}, {.age = Age::kNoThreadPidfd}), (Names{"clone", "close_range"}));

@@ -221,7 +221,7 @@ TEST(FilterLive, NotifiedCallsWaitAndGetTheAnswer) {
 }
 
 TEST(FilterLive, SocketsStayInTheKernelUnderMediationConnect) {
-  Confined child(Shape{.socket_in_kernel = true}, [] {
+  Confined child(Shape{.network = Network::kConnect}, [] {
     if (ErrnoOf(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) != 0) return 1;
     if (ErrnoOf(SYS_socket, AF_INET, SOCK_STREAM, 6) != 0) return 2;
     return ErrnoOf(SYS_socket, AF_INET, SOCK_STREAM, 262) == EPROTONOSUPPORT ? 0 : 3;

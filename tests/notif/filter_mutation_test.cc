@@ -110,7 +110,7 @@ const Mutation kMutations[] = {
 class FilterMutation : public testing::TestWithParam<Mutation> {};
 
 TEST_P(FilterMutation, IsFoundByRunningAndByProof) {
-  const Shape shape = {.socket_in_kernel = true};
+  const Shape shape = {.network = Network::kConnect};
   const bpf::Program sound = Generated(Arch::kX86_64, shape);
   Code broken(sound.begin(), sound.end());
   GetParam().apply(broken);
@@ -186,7 +186,7 @@ TEST(FilterMutations, X32IsRefusedTwice) {
 #define OARLOCK_MUTATION_STEP 389
 #endif
 TEST(FilterMutations, RunningAndProofAgreeOnSmallChanges) {
-  const Shape shape = {.socket_in_kernel = true, .exec_strict = true, .age = Age::kNoTruncateRight};
+  const Shape shape = {.network = Network::kConnect, .exec_strict = true, .age = Age::kNoTruncateRight};
   size_t seen = 0;
   size_t tried = 0;
   size_t without_effect = 0;

@@ -52,6 +52,7 @@ void ExpectSame(const Admission& a, const Admission& b) {
   EXPECT_EQ(a.grant.refused_tcp_error, b.grant.refused_tcp_error);
   EXPECT_EQ(a.grant.audit_approvals, b.grant.audit_approvals);
   EXPECT_EQ(a.grant.broker_identity, b.grant.broker_identity);
+  EXPECT_EQ(a.grant.trace, b.grant.trace);
 }
 
 // --- round trips -------------------------------------------------------------------------------------------
@@ -86,6 +87,7 @@ class Generator {
     grant.netns_cookie = Coin() ? random_() : Below(5000);
     grant.check_netns = Coin();
     grant.audit_approvals = Coin();
+    grant.trace = Coin();
     constexpr int kErrors[] = {EACCES, ENETUNREACH, ECONNREFUSED};
     grant.refused_tcp_error = kErrors[Below(3)];
     return admission;
@@ -256,12 +258,7 @@ const std::vector<Wrong>& WrongOnes() {
          m["grant"].erase("proxy");
        },
        "egress-any"},
-      {"NetHost",
-       [](Json&, Json& m) {
-         m["grant"]["net"] = "host";
-         m["grant"].erase("proxy");
-       },
-       "host"},
+      {"NetHostWithProxy", [](Json&, Json& m) { m["grant"]["net"] = "host"; }, "proxy"},
       {"NetNoneWithProxy", [](Json&, Json& m) { m["grant"]["net"] = "none"; }, "proxy"},
       {"AllowlistWithoutProxy", [](Json&, Json& m) { m["grant"].erase("proxy"); }, "proxy"},
       {"CookieAbsent", [](Json&, Json& m) { m["grant"].erase("netns_cookie"); }, "netns_cookie"},

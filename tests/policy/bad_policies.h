@@ -107,10 +107,8 @@ inline constexpr auto kBadPolicies = std::to_array<BadPolicy>({
     {"ProfileUnknown", R"({"profile":"modul"})", Code::kRange, "/profile", R"({"profile":"module"})"},
     {"ProfileType", R"({"profile":1})", Code::kType, "/profile"},
     {"ProfileNull", R"({"profile":null})", Code::kType, "/profile"},
-    {"ProfileNotBuilt", R"({"profile":"write-allowlist"})", Code::kUnsupported, "/profile", R"({"profile":"module"})"},
     {"EnforceUnknown", R"({"enforce":"besteffort"})", Code::kRange, "/enforce", R"({"enforce":"strict"})"},
     {"EnforceType", R"({"enforce":true})", Code::kType, "/enforce"},
-    {"EnforceNotBuilt", R"({"enforce":"best-effort"})", Code::kUnsupported, "/enforce", R"({"enforce":"strict"})"},
     {"RequireUnknown", R"({"require":["ipc","net.destinations"]})", Code::kRange, "/require/1",
      R"({"require":["ipc","net.destination"]})"},
     {"RequireOtherSpelling", R"({"require":["fs"]})", Code::kRange, "/require/0", R"({"require":["filesystem"]})"},
@@ -418,8 +416,8 @@ inline constexpr auto kBadPolicies = std::to_array<BadPolicy>({
     {"RulesBeforeNotBuilt", R"({"local_tcp":"own","limits":{"cpu":1},"gpu":1})", Code::kType, "/gpu"},
     {"ConflictBeforeNotBuilt", R"({"profile":"write-allowlist","enforce":"best-effort","ro":["/a"]})", Code::kConflict, "/ro"},
     {"NotBuiltInDocumentOrder", R"({"netlink_route":"own","local_unix":"own"})", Code::kUnsupported, "/netlink_route"},
-    {"MoatExample", R"({"version":1,"profile":"write-allowlist","enforce":"best-effort","allow_write":["/workspace","/data"]})",
-     Code::kUnsupported, "/profile"},
+    {"UnixListOnTheHostsNetwork", R"({"profile":"write-allowlist","unix_allow":[]})", Code::kConflict, "/unix_allow",
+     R"({"profile":"write-allowlist","net":"none","unix_allow":[]})"},
 });
 // clang-format on
 

@@ -335,9 +335,6 @@ TEST(Policy, R_MO_21_DenyPathsSaysWhatToDoInstead) {
 
 TEST(Policy, EveryFieldThatIsNotBuiltIsRefusedBySaying) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"profile", R"({"profile":"write-allowlist"})"},
-      {"enforce", R"({"enforce":"best-effort"})"},
-      {"allow_write", R"({"profile":"write-allowlist","allow_write":["/a"]})"},
       {"net_allow", R"({"net":"egress-allowlist","net_allow":["*.a.org:8443","b.org"]})"},
       {"http_rules",
        R"({"net":"egress-allowlist","net_allow":["*.a.org","b.org"],"http_rules":["allow * x.a.org/v1/*","deny GET b.org/"]})"},
@@ -405,15 +402,16 @@ TEST(Policy, FromTheEnvironmentTheProfileMustBeSaid) {
   EXPECT_EQ(Outcome(Parse(R"({"deny_paths":["/a"]})", true)), "P_UNSUPPORTED /deny_paths");
   const auto policy = Parse(R"({"profile":"module"})", true);
   ASSERT_TRUE(policy);
-  // Its default, best-effort, is not built: the strictest value stands in.
-  EXPECT_EQ(policy->enforce, Enforce::kStrict);
+  EXPECT_EQ(policy->enforce, Enforce::kBestEffort);
+  EXPECT_EQ(Parse(R"({"profile":"module"})")->enforce, Enforce::kStrict);
+  EXPECT_EQ(Parse(R"({"profile":"module","enforce":"strict"})", true)->enforce, Enforce::kStrict);
 }
 
 TEST(Policy, AMisreadFieldCausesNoSecondComplaint) {
   EXPECT_EQ(Lint(R"({"net":"egress-alowlist","proxy_port":1})").size(), 1U);
   EXPECT_EQ(Lint(R"({"proxy_port":0,"net":"egress-allowlist"})").size(), 1U);
   EXPECT_EQ(Lint(R"({"profile":"modul","allow_write":["/a"],"ro":["/b"]})").size(),
-            2U);  // the profile, and not built
+            1U);
   EXPECT_EQ(Lint(R"({"exec_rw":"yes","exec_strict":true})").size(), 1U);
 }
 

@@ -299,16 +299,19 @@ void ExpectGrantsNoMoreThanItSays(const Policy& policy, const std::string& text,
                                                                            {"rw", &policy.rw},
                                                                            {"rd", &policy.rd},
                                                                            {"wo", &policy.wo},
+                                                                           {"allow_write", &policy.allow_write},
                                                                            {"require", &policy.require}};
   for (const auto& [name, list] : lists) {
     const auto strings = StringsOf(said, name);
     EXPECT_EQ(std::set<std::string>(list->begin(), list->end()), strings) << text;
   }
-  EXPECT_EQ(std::string(oarlock::Name(policy.net)), said.value("net", "none")) << text;
+  const bool module = said.value("profile", "module") == "module";
+  EXPECT_EQ(policy.profile == Profile::kModule, module) << text;
+  EXPECT_EQ(std::string(oarlock::Name(policy.net)), said.value("net", module ? "none" : "host")) << text;
   EXPECT_EQ(policy.exec_rw, said.value("exec_rw", false) || said.value("exec_writable", false)) << text;
-  EXPECT_EQ(policy.base_system, said.value("base_system", true)) << text;
-  EXPECT_EQ(policy.sysv_ipc, said.value("sysv_ipc", false)) << text;
-  EXPECT_EQ(policy.pty, said.value("pty", false)) << text;
+  EXPECT_EQ(policy.base_system, said.value("base_system", module)) << text;
+  EXPECT_EQ(policy.sysv_ipc, said.value("sysv_ipc", !module)) << text;
+  EXPECT_EQ(policy.pty, said.value("pty", !module)) << text;
   const auto text_of = [&](const char* key) {
     return said.contains(key) && said[key].is_string() ? std::optional(said[key].get<std::string>())
                                                        : std::nullopt;

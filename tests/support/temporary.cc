@@ -13,11 +13,9 @@
 
 namespace oarlock::test {
 
-TemporaryDirectory::TemporaryDirectory() {
-  char name[] = "/tmp/oarlock-test-XXXXXX";
-  OARLOCK_CHECK(::mkdtemp(name) != nullptr);
-  OARLOCK_CHECK(::chmod(name, 0755) == 0);
-  path_ = name;
+TemporaryDirectory::TemporaryDirectory(const std::string& below) : path_(below + "/oarlock-test-XXXXXX") {
+  OARLOCK_CHECK(::mkdtemp(path_.data()) != nullptr);
+  OARLOCK_CHECK(::chmod(path_.c_str(), 0755) == 0);
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
