@@ -268,7 +268,7 @@ Step LoopProof::Prove(bool by_length) {
   while (gone < 0 && errno == EINTR);
   if (gone != pid) return Stop(Code::kNotify, "", gone < 0 ? std::string("waitpid: ") + ErrnoName(errno) : "waitpid had no effect: something filters us");
   if (polled <= 0)
-    return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 1 s: it cannot receive or answer notifications "
+    return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 5 s: it cannot receive or answer notifications "
                                    "(a container's security profile may forbid it)");
   const int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (error == ENOANO) return {};

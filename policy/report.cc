@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "notif/base/build.h"
 #include "notif/base/check.h"
 #include "notif/abi/landlock.h"
 #include "notif/json.h"
@@ -186,6 +187,7 @@ std::string Report(const Facts& facts, const Policy* policy, std::string_view po
     report["policy_sha256"] = policy_sha256;
     report["skipped_roots"] = skipped_roots;
     report["session"] = facts.session;
+    report["launcher"] = {{"version", BuildVersion()}, {"build_id", BuildId()}};
   }
   return DumpJson(report);
 }

@@ -31,5 +31,8 @@ if ! ctest --test-dir "$build" -N -L timing -LE nightly | grep -q '^Total Tests:
   run timing -L timing -LE nightly -j 1
 fi
 ctest --test-dir "$build" --show-only=json-v1 >"$build/tests.json"
-python3 scripts/check-results.py "$build/tests.json" "${results[@]}" || status=1
+# Sanitizers leave tests out; without them each statement of tests/contract/ids.txt must have been proved by one that ran.
+checked=()
+if [[ $preset == dev || $preset == release ]]; then checked=(--ids); fi
+python3 scripts/check-results.py "${checked[@]}" "$build/tests.json" "${results[@]}" || status=1
 exit $status

@@ -246,7 +246,7 @@ class SandboxCheckTest : public ::testing::Test {
   }
 };
 
-TEST_F(SandboxCheckTest, AModuleOfANodesSessionIsConfined) {
+TEST_F(SandboxCheckTest, R_OB_13_AModuleOfANodesSessionIsConfined) {
   Node node;
   Sandbox sandbox;
   sandbox.Supervisor(node.socket());
@@ -300,7 +300,7 @@ TEST_F(SandboxCheckTest, ABareProcessIsNot) {
   ExpectNot(Check(std::to_string(bare.pid())));
 }
 
-TEST_F(SandboxCheckTest, AProcessUnderSomebodyElsesFilterIsNot) {
+TEST_F(SandboxCheckTest, R_OB_14_AProcessUnderSomebodyElsesFilterIsNot) {
   Node node;
   for (const Steps& steps :
        {Steps{"nnp", "plainfilter", "pid", "hold"}, Steps{"dropcaps", "nnp", "filter", "pid", "hold"},

@@ -71,7 +71,7 @@ TEST_F(FaultTest, AFilterThatDoesNothingStopsNothing) {
 
 // --- Landlock ----------------------------------------------------------------------------------------------
 
-TEST_F(FaultTest, LandlockRefused) {
+TEST_F(FaultTest, R_OB_09_R_MO_40_R_MO_41_LandlockRefused) {
   for (const int error : {ENOSYS, EPERM, EOPNOTSUPP, EINVAL, ENOMEM})
     for (const long nr : {kCreateRuleset, kAddRule, kRestrictSelf}) {
       SCOPED_TRACE(nr);
@@ -104,7 +104,7 @@ TEST_F(FaultTest, RulesThatAreNotAdded) {
   Stops(filter.Answer(kAddRule, 0), "K_LANDLOCK ");
 }
 
-TEST_F(FaultTest, SixteenLayers) {
+TEST_F(FaultTest, R_OB_09_SixteenLayers) {
   const auto stack = [](int layers) {
     return [layers] {
       abi::LandlockRulesetAttr attribute{};
@@ -122,7 +122,7 @@ TEST_F(FaultTest, SixteenLayers) {
 
 // --- seccomp -----------------------------------------------------------------------------------------------
 
-TEST_F(FaultTest, SeccompRefused) {
+TEST_F(FaultTest, R_OB_09_SeccompRefused) {
   for (const int error : {EPERM, ENOSYS, EINVAL, ENOMEM, EACCES}) {
     OuterFilter filter;
     Stops(filter.Answer(SYS_seccomp, error), "K_SECCOMP ");
@@ -138,7 +138,7 @@ TEST_F(FaultTest, SeccompThatIsSaidToBeDone) {
   }
 }
 
-TEST_F(FaultTest, AnotherListenerAroundUs) {
+TEST_F(FaultTest, R_OB_09_AnotherListenerAroundUs) {
   // Held by whoever put it there: in flight between two sockets, so that no process is needed for it.
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);

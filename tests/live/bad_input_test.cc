@@ -54,7 +54,7 @@ TEST_F(BadInputTest, AGoodPolicyRunsTheProgram) {
 
 // --- policies ----------------------------------------------------------------------------------------------
 
-TEST_F(BadInputTest, EveryWrongPolicyStopsTheLaunch) {
+TEST_F(BadInputTest, R_OB_12_R_MO_22_EveryWrongPolicyStopsTheLaunch) {
   for (const auto& bad : policy::testing::kBadPolicies) {
     SCOPED_TRACE(bad.name);
     const std::string line = policy::Problem{bad.code, bad.pointer, ""}.Line();
@@ -73,7 +73,7 @@ TEST_F(BadInputTest, EveryWrongPolicyStopsTheLaunch) {
   ExpectRan(RunProcess(WithPolicy(Good())));
 }
 
-TEST_F(BadInputTest, PathsThatAreNotThere) {
+TEST_F(BadInputTest, R_OB_09_PathsThatAreNotThere) {
   Stops(Good(R"("ro":["/nonexistent/x"])"), "P_PATH", "/ro/0", "ENOENT");
   Stops(Good(R"("ro":["/usr","/nonexistent"])"), "P_PATH", "/ro/1", "ENOENT");
   Stops(Good(R"("rd":["/nonexistent"])"), "P_PATH", "/rd/0");
@@ -218,7 +218,7 @@ TEST_F(BadInputTest, LinksThatTheModuleCouldTurn) {
   ExpectRan(RunProcess(WithPolicy(Good("\"ro\":[\"" + (t_ / "good") + "\"]"))));
 }
 
-TEST_F(BadInputTest, WhatThisBuildOrHostCannotDo) {
+TEST_F(BadInputTest, R_OB_34_R_OB_45_WhatThisBuildOrHostCannotDo) {
   Stops(Good(R"("net":"egress-any")"), "K_UNSUPPORTED", "/net");
   for (const char* capability :
        {"net.egress-any", "cgroup.limits", "cgroup.kill", "metadata_writes", "exec_writable_deny.mmap"})
@@ -289,7 +289,7 @@ TEST_F(BadInputTest, PolicyFilesThatAreNotTrusted) {
   ExpectRan(launch(good, kNobody));
 }
 
-TEST_F(BadInputTest, PoliciesByDescriptorAndEnvironment) {
+TEST_F(BadInputTest, R_MO_14_PoliciesByDescriptorAndEnvironment) {
   const auto launch = [&](const std::string& policy) { return Launcher(Steps{policy, "--"} + Program()); };
   for (const char* name : {"fd:77", "fd:x", "fd:", "fd:-1", "fd:99999999999", "fd: 3"})
     ExpectStopped(RunProcess(launch(name)), 70, "P_READ : ");
@@ -318,7 +318,7 @@ TEST_F(BadInputTest, PoliciesByDescriptorAndEnvironment) {
 
 // --- argument lists ----------------------------------------------------------------------------------------
 
-TEST_F(BadInputTest, WrongArgumentListsAreUsage) {
+TEST_F(BadInputTest, R_OB_04_R_OB_11_WrongArgumentListsAreUsage) {
   const std::string policy = WritePolicy(Good());
   for (const Steps& words : {
            Steps{},
@@ -353,7 +353,7 @@ TEST_F(BadInputTest, WrongArgumentListsAreUsage) {
   EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
 }
 
-TEST_F(BadInputTest, ProgramsThatCannotBeRun) {
+TEST_F(BadInputTest, R_OB_10_ProgramsThatCannotBeRun) {
   const std::string policy = WritePolicy(Good());
   const std::string plain = t_.WriteFile("plain", "#!/bin/sh\necho RAN\n", 0644),
                     outside = t_.WriteFile("outside", "#!/bin/sh\necho RAN\n", 0755);
@@ -537,7 +537,7 @@ class ConfirmationTest : public BadInputTest {
   }
 };
 
-TEST_F(ConfirmationTest, IsOneByteAndOnlyOnSuccess) {
+TEST_F(ConfirmationTest, R_OX_04_IsOneByteAndOnlyOnSuccess) {
   Outcome outcome;
   EXPECT_EQ(Confirmed(WithPolicy(Good()), &outcome), std::string(1, '\x01'));
   ExpectRan(outcome);
@@ -561,7 +561,7 @@ TEST_F(ConfirmationTest, IsOneByteAndOnlyOnSuccess) {
   EXPECT_EQ(outcome.code, 64);
 }
 
-TEST_F(ConfirmationTest, ItsDescriptorIsNotTheModules) {
+TEST_F(ConfirmationTest, R_OX_04_ItsDescriptorIsNotTheModules) {
   Outcome outcome;
   const std::string policy = Good("\"ro\":[\"" OARLOCK_BINARY_DIR "/tests/bin\"]");
   EXPECT_EQ(
@@ -678,7 +678,7 @@ TEST_F(BadSupervisorTest, OneOfTheWrongKind) {
   });
 }
 
-TEST_F(BadSupervisorTest, OneThatNeverAnswers) {
+TEST_F(BadSupervisorTest, R_OX_05_OneThatNeverAnswers) {
   UnixServer silent(t_ / "silent.sock", SOCK_STREAM, 0666, false);
   ProcessOptions options = WithPolicy(Good());
   options.environment["OARLOCK_SUPERVISOR"] = t_ / "silent.sock";
@@ -688,7 +688,7 @@ TEST_F(BadSupervisorTest, OneThatNeverAnswers) {
   EXPECT_LE(outcome.seconds, 9);
 }
 
-TEST_F(BadSupervisorTest, OneWithAFullBacklog) {
+TEST_F(BadSupervisorTest, R_OX_05_OneWithAFullBacklog) {
   UnixServer full(t_ / "full.sock", SOCK_STREAM, 0666, false, 0);
   std::vector<UniqueFd> waiting;
   for (;;) {
@@ -730,7 +730,7 @@ TEST_F(BadSupervisorTest, OneThatAnswersNonsense) {
   }
 }
 
-TEST_F(BadSupervisorTest, OneThatRefuses) {
+TEST_F(BadSupervisorTest, R_MO_38_OneThatRefuses) {
   for (const bool at_once : {true, false}) {
     const std::string no =
         "{\"ok\":false,\"code\":\"K_NOTIFY\",\"error\":\"not you \\u001b[2J\\nsandbox launch: all is "

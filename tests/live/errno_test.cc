@@ -61,7 +61,7 @@ void Check(const Row& row, bool nobody) {
   }
 }
 
-TEST_P(ErrnoTest, TcpConnects) {
+TEST_P(ErrnoTest, R_OB_32_TcpConnects) {
   TcpServer proxy, other;
   TcpServer same_port_elsewhere("127.0.0.2", proxy.port());
   TcpServer on_v6("::1", proxy.port());
@@ -184,7 +184,7 @@ TEST_P(ErrnoTest, Sockets) {
     Check(row, GetParam());
 }
 
-TEST_P(ErrnoTest, Doors) {
+TEST_P(ErrnoTest, R_OB_32_Doors) {
   TcpServer proxy;
   TemporaryDirectory directory;
   UnixServer journal(directory / "journal.sock", SOCK_STREAM);

@@ -71,7 +71,7 @@ TEST(LaunchTest, WithoutAnyPrivilege) {
   EXPECT_TRUE(std::ranges::any_of(log, [](const LogLine& line) { return line.code == "FAMILY_DENIED"; }));
 }
 
-TEST(LaunchTest, SamePidArgumentsDirectoryAndStatus) {
+TEST(LaunchTest, R_OB_08_SamePidArgumentsDirectoryAndStatus) {
   Sandbox sandbox;
   ProcessOptions options = sandbox.Options({"/bin/sh", "-c", "echo pid $$; echo \"$0\" \"$1\"; pwd; exit 42", "zero", "one two"});
   options.directory = "/usr/share";
@@ -120,7 +120,7 @@ TEST(LaunchTest, FilesByKindOfRoot) {
   }
 }
 
-TEST(LaunchTest, ExecuteOnlyWhereGranted) {
+TEST(LaunchTest, R_OB_22_ExecuteOnlyWhereGranted) {
   TemporaryDirectory directory;
   const std::string rw = directory.MakeDirectory("rw", 0777);
   std::string script = directory.WriteFile("rw/script", "#!/bin/sh\necho ran\n", 0755);
@@ -142,7 +142,7 @@ TEST(LaunchTest, ExecuteOnlyWhereGranted) {
   }
 }
 
-TEST(LaunchTest, DescriptorsThatNobodyNamedAreClosed) {
+TEST(LaunchTest, R_OX_06_DescriptorsThatNobodyNamedAreClosed) {
   TemporaryDirectory directory;
   const std::string secret = directory.WriteFile("secret", "secret", 0600);
   int pair[2];
@@ -163,7 +163,7 @@ TEST(LaunchTest, DescriptorsThatNobodyNamedAreClosed) {
   EXPECT_EQ(RunProcess(options).out, "fds -> 0 0 1 2 9 12\n");
 }
 
-TEST(LaunchTest, ConfirmationByteComesLastAndOnce) {
+TEST(LaunchTest, R_OX_04_ConfirmationByteComesLastAndOnce) {
   for (const bool good : {true, false}) {
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -203,7 +203,7 @@ TEST(LaunchTest, EnvironmentAndProxyVariables) {
             "env,NO_PROXY -> absent\nenv,MODE -> 0 module\nenv,OTHER -> 0 1\nenv,MOAT_SANDBOX_POLICY -> absent\nenv,OARLOCK_ANYTHING -> absent\n");
 }
 
-TEST(LaunchTest, PolicyFromTheEnvironment) {
+TEST(LaunchTest, R_MO_09_PolicyFromTheEnvironment) {
   ProcessOptions options;
   options.argv = {OarlockPath(), "sandbox-exec", "-", "--", "/bin/sh", "-c", "echo in; test -z \"$MOAT_SANDBOX_POLICY\" && echo gone"};
   TemporaryDirectory state;
@@ -288,7 +288,7 @@ TEST(LaunchTest, ControllingTerminal) {
   }
 }
 
-TEST(LaunchTest, ReportSaysWhatHolds) {
+TEST(LaunchTest, R_OB_45_ReportSaysWhatHolds) {
   TemporaryDirectory directory;
   Sandbox sandbox("\"require\":[\"filesystem\",\"net.destination\",\"unix.pathname\"],\"report\":\"" + (directory / "report.json") + "\"");
   EXPECT_EQ(sandbox.Probe({"uid"}).code, 0);
@@ -301,7 +301,7 @@ TEST(LaunchTest, ReportSaysWhatHolds) {
   EXPECT_EQ(report["policy_sha256"].get<std::string>().size(), 64U);
 }
 
-TEST(LaunchTest, SignalsOutsideAreRefused) {
+TEST(LaunchTest, R_OB_29_SignalsOutsideAreRefused) {
   Sandbox sandbox;
   const Outcome outcome = sandbox.Probe({"kill," + std::to_string(getpid()) + ",0", "kill,1,0", "fork"});
   EXPECT_EQ(Line(outcome, "kill," + std::to_string(getpid()) + ",0"), "EPERM");

@@ -286,7 +286,7 @@ TEST_F(NetnsTest, PlainConnectsToTheOutsideSendNothing) {
   EXPECT_EQ(proxy.connections(), 0);
 }
 
-TEST_F(NetnsTest, TheHostsOwnAddressesAreNotTheProxy) {
+TEST_F(NetnsTest, R_OB_32_TheHostsOwnAddressesAreNotTheProxy) {
   // A server on every address of the host, the proxy's port included: only the one address counts.
   TcpServer everywhere("0.0.0.0");
   Sandbox sandbox(Policy(everywhere, false));

@@ -68,7 +68,7 @@ TEST_F(StartTest, AWholeInstallationRuns) {
     for (const bool run : {false, true}) ExpectRan(RunProcess(Launch(uid, run)));
 }
 
-TEST_F(StartTest, NotThere) {
+TEST_F(StartTest, R_MO_17_NotThere) {
   std::filesystem::remove(Program());
   ExpectNotStarted(Program() + " (the installation is incomplete): No such file or directory (ENOENT)");
 }
@@ -92,7 +92,7 @@ TEST_F(StartTest, WithoutItsLoader) {
   ExpectNotStarted("cannot start " + Program() + ": ENOENT");
 }
 
-TEST_F(StartTest, AnotherProgramInItsPlace) {
+TEST_F(StartTest, R_MO_16_AnotherProgramInItsPlace) {
   // It starts, and answers nothing: that is said of it, and no errno of the connection.
   Install("/bin/true");
   for (const std::optional<uid_t> uid : {std::optional<uid_t>(), std::optional<uid_t>(kNobody)})

@@ -120,7 +120,7 @@ TEST_F(RunTest, InterruptEndsAPendingConnect) {
 
 bool IsAlive(pid_t pid) { return std::filesystem::exists("/proc/" + std::to_string(pid)) ; }
 
-TEST_F(RunTest, WhatIsLeftIsEnded) {
+TEST_F(RunTest, R_OB_15_WhatIsLeftIsEnded) {
   TemporaryDirectory directory;
   const std::string work = directory.MakeDirectory("work");
   const Outcome outcome = Run({"--rw", work, "--", "sh", "-c", "setsid sh -c 'echo $$ > " + work + "/pid; sleep 60' & sleep 0.3; exit 6"});

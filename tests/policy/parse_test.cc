@@ -48,7 +48,7 @@ TEST(BadPolicies, AreManyAndNamedOnce) {
   for (const BadPolicy& bad : kBadPolicies) EXPECT_TRUE(names.insert(bad.name).second) << bad.name;
 }
 
-TEST(BadPolicies, GiveTheirCodeAndPointer) {
+TEST(BadPolicies, R_MO_37_GiveTheirCodeAndPointer) {
   for (const BadPolicy& bad : kBadPolicies) {
     const auto result = Parse(bad.text);
     const std::string wanted = std::string(Name(bad.code)) + " " + bad.pointer;
@@ -57,11 +57,21 @@ TEST(BadPolicies, GiveTheirCodeAndPointer) {
   }
 }
 
-TEST(BadPolicies, HaveSoundTwins) {
+TEST(BadPolicies, R_MO_26_HaveSoundTwins) {
+  std::set<std::string> fields, with_twin;
   for (const BadPolicy& bad : kBadPolicies) {
+    const std::string pointer(bad.pointer);
+    const std::string field = pointer.substr(0, pointer.find('/', 1));
+    fields.insert(field);
     if (bad.twin.empty()) continue;
+    with_twin.insert(field);
     const auto result = Parse(bad.twin);
     EXPECT_TRUE(result) << bad.name << ": " << bad.twin << "\n" << (result ? "" : result.error().Line());
+  }
+  // No field is only ever seen refused, but for those that take nothing until they are built.
+  for (const FieldInfo& info : Fields()) {
+    const std::string pointer = "/" + std::string(info.name);
+    if (info.built && fields.contains(pointer)) EXPECT_TRUE(with_twin.contains(pointer)) << info.name;
   }
 }
 
@@ -100,7 +110,7 @@ TEST(Policy, DefaultsOfModule) {
   EXPECT_TRUE(policy.log_denials);
 }
 
-TEST(Policy, TheAgentsOwnPolicyLoadsUnchanged) {
+TEST(Policy, R_OB_12_TheAgentsOwnPolicyLoadsUnchanged) {
   const Policy policy = MustParse(TestData("sdk_policy.json"));
   EXPECT_EQ(policy.module, "dev.acme.render");
   EXPECT_EQ(policy.ro, (std::vector<std::string>{"/srv/b/1a2b", "/srv/py312"}));
@@ -117,7 +127,7 @@ TEST(Policy, TheAgentsOwnPolicyLoadsUnchanged) {
   EXPECT_EQ(MustParse(Emit(policy)), policy);
 }
 
-TEST(Policy, TheAgentsNullsAreAbsent) {
+TEST(Policy, R_OB_12_TheAgentsNullsAreAbsent) {
   const Policy policy = MustParse(TestData("sdk_policy_nulls.json"));
   EXPECT_EQ(policy, MustParse("{}"));
   EXPECT_EQ(MustParse(Emit(policy)), policy);
@@ -312,7 +322,7 @@ TEST(Policy, MessagesNameEveryWordThatIsAccepted) {
   check("gpu", kGpus);
 }
 
-TEST(Policy, DenyPathsSaysWhatToDoInstead) {
+TEST(Policy, R_MO_21_DenyPathsSaysWhatToDoInstead) {
   for (const char* text : {R"({"deny_paths":["/a"]})", R"({"enforce":"best-effort","deny_paths":["/a"]})",
                            R"({"profile":"write-allowlist","deny_paths":["/a"]})"}) {
     const auto result = Parse(text);

@@ -186,7 +186,7 @@ class Generator {
   std::mt19937_64 random_;
 };
 
-TEST(RoundTrip, ParseOfEmitIsThePolicy) {
+TEST(RoundTrip, R_MO_28_ParseOfEmitIsThePolicy) {
   Generator generator(20240611);
   for (int i = 0; i < 1500; ++i) {
     const Json members = generator.Members();
@@ -352,7 +352,7 @@ std::string Damage(std::string text, Generator* random) {
   return text;
 }
 
-TEST(Damage, NeverGrantsMoreThanTheBytesSay) {
+TEST(Damage, R_MO_28_NeverGrantsMoreThanTheBytesSay) {
   std::set<std::string> known;
   for (const FieldInfo& field : Fields()) known.insert(std::string(field.name));
   // Mostly sound ones: damage that makes a wrong policy sound is rare.

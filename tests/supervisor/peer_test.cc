@@ -85,7 +85,7 @@ TEST(ReadProcess, TellsWhatTheKernelSays) {
   EXPECT_EQ(same->start_ticks, facts->start_ticks);
 }
 
-TEST(ReadProcess, SeesIdsGroupsAndNoNewPrivs) {
+TEST(ReadProcess, R_OB_13_SeesIdsGroupsAndNoNewPrivs) {
   if (::getuid() != 0) GTEST_SKIP() << "changes ids";
   const Child child([] {
     const gid_t groups[] = {7, 8, 65534};
@@ -107,7 +107,7 @@ TEST(ReadProcess, SeesIdsGroupsAndNoNewPrivs) {
   EXPECT_EQ(facts->parent, ::getpid());
 }
 
-TEST(ReadProcess, AHostileNameDoesNotShiftAnyField) {
+TEST(ReadProcess, R_OB_13_AHostileNameDoesNotShiftAnyField) {
   const auto own = ReadProcess(::getpid());
   ASSERT_TRUE(own);
   for (const char* name :
@@ -123,7 +123,7 @@ TEST(ReadProcess, AHostileNameDoesNotShiftAnyField) {
   }
 }
 
-TEST(ReadProcess, SeesTheFilters) {
+TEST(ReadProcess, R_OB_13_SeesTheFilters) {
   const Child child([] {
     sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, abi::kRetAllow)};
     const sock_fprog program{1, allow};
