@@ -310,7 +310,7 @@ constexpr Row kRows[] = {
          return Set(fd, IPPROTO_IPV6, IPV6_RTHDR, &route, sizeof(route));
        });
      },
-     .prepare = [](Outside& outside) { (void)outside.servers().Tcp("proxy6", "::1", outside.Number("proxy")); ForgetPackets(outside); },
+     .prepare = ForgetPackets,
      .answer = Left},
     {.id = "E-43", .what = "SO_BINDTODEVICE and SO_BINDTOIFINDEX send a permitted connection's packets out of the node",
      .inside = [](Inside& in) {
@@ -379,7 +379,11 @@ constexpr Row kRows[] = {
        (void)in.Ask("proxy up loop");
        in.Maybe().Judged("loop", result);
      },
-     .answer = Proxy, .clean = ProxyAgain, .seconds = 20},
+     // The kernel picks no port for a connect that anybody has bound, whatever the address.
+     .prepare = [](Outside& outside) { outside.StopNeighbours(); outside.servers().Remove("proxy6"); },
+     .answer = Proxy,
+     .clean = [](Outside& outside) { ProxyAgain(outside); outside.StartNeighbours(); },
+     .seconds = 20},
     {.id = "E-46", .what = "the supervisor takes the module's real uid for an instant and can be signalled meanwhile",
      .elsewhere = "of the supervisor: it changes effective ids alone; BrokerTest.PrivateSupervisorActsAsTheModuleToo and Target.E92_E132_E152_E154_E156_MemoryDescriptorsAndSignals"},
 };

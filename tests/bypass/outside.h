@@ -80,6 +80,9 @@ class Outside {
   // Whether anybody can connect to it from here, and hears something.
   [[nodiscard]] bool CanConnect(const std::string& host, int port = 0);
   bool StartProxy();
+  // The victims at the proxy's port of other addresses.
+  void StartNeighbours();
+  void StopNeighbours();
   void StopProxy() { servers_->Remove("proxy"); }
 
   // Descriptors that the next launch inherits, by number.

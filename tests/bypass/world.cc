@@ -213,15 +213,21 @@ bool Outside::StartProxy() {
   return false;
 }
 
+constexpr std::pair<const char*, const char*> kNeighbours[] = {
+    {"tcp_second", "127.0.0.2"}, {"tcp_far", "127.1.2.3"}, {"tcp_away", "198.51.100.1"}, {"tcp6", "::1"}};
+void Outside::StartNeighbours() {
+  for (const auto& [key, host] : kNeighbours) Set(key, servers_->Tcp(key, host, Number("proxy")));
+}
+void Outside::StopNeighbours() {
+  for (const auto& [key, host] : kNeighbours) servers_->Remove(key);
+}
+
 void Outside::MakeServers() {
   if (!StartProxy()) Fail("a port for the proxy");
   const int proxy = Number("proxy");
   const auto tcp = [&](const char* key, const char* host, int port) { Set(key, servers_->Tcp(key, host, port)); };
   tcp("tcp", "127.0.0.1", 0);
-  tcp("tcp_second", "127.0.0.2", proxy);
-  tcp("tcp_far", "127.1.2.3", proxy);
-  tcp("tcp_away", "198.51.100.1", proxy);
-  tcp("tcp6", "::1", proxy);
+  StartNeighbours();
   Set("udp", servers_->Udp("udp", "127.0.0.1", 0));
   Set("udp_proxy", servers_->Udp("udp_proxy", "127.0.0.1", proxy));
   Set("lite", servers_->Udp("lite", "127.0.0.1", 0, IPPROTO_UDPLITE));
@@ -309,8 +315,8 @@ void Outside::MakeInherited() {
     (void)Raw(SYS_write, numbers[1], Of(&fd), sizeof(fd));
     char byte;
     (void)Raw(SYS_read, taken[0], Of(&byte), 1);
-    (void)Raw(SYS_close, fd);
-    // In a copy of ours other descriptors would keep servers alive; this one only needs its own.
+    // Copies of our servers' sockets would keep their ports taken.
+    (void)Raw(SYS_close_range, 3, ~0U, 0);
     Address address = MakeAddress("127.0.0.1", Number("tcp"));
     const long socket = Socket(AF_INET, SOCK_STREAM);
     if (Raw(SYS_connect, socket, Of(address.get()), address.size) == 0) (void)SendText(socket, "<E-92/continue>");
