@@ -79,9 +79,9 @@ void Servers::Take(Entry* entry) {
     for (;;) {
       UniqueFd peer(accept4(entry->fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!peer.valid()) return;
-      // No TIME_WAIT: it would keep the proxy's port from whoever tries for it while the proxy is down.
+      // No TIME_WAIT: it would keep the port from whoever tries for it while the server is down.
       const linger off{1, 0};
-      if (entry->sort == Sort::kQuiet) (void)setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+      (void)setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &off, sizeof(off));
       entries_.push_back({entry->name, entry->sort, std::move(peer), false, ""});
     }
   }
