@@ -146,6 +146,28 @@ long SendDescriptor(int socket, int fd) {
   return Raw(SYS_sendmsg, socket, Of(&message), MSG_NOSIGNAL);
 }
 
+long FromServer(const std::string& path, const std::string& word) {
+  Address address = MakeAddress(path);
+  const long fd = Socket(AF_UNIX, SOCK_STREAM);
+  if (fd < 0) return fd;
+  if (const long result = Raw(SYS_connect, fd, Of(address.get()), address.size); result < 0) return result;
+  (void)SendText(fd, word);
+  char byte = 0;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec io{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &io;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const long got = Raw(SYS_recvmsg, fd, Of(&message), 0);
+  if (got < 0) return got;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  int given = -EBADMSG;
+  if (header != nullptr) std::memcpy(&given, CMSG_DATA(header), sizeof(given));
+  return given;
+}
+
 void AnswerContinue(int listener) {
   for (;;) {
     struct {

@@ -80,6 +80,8 @@ inline long SendText(long fd, const std::string& text) {
 
 // Passes a descriptor on.
 [[nodiscard]] long SendDescriptor(int socket, int fd);
+// The descriptor that a server at this path hands out for a word; a negative errno.
+[[nodiscard]] long FromServer(const std::string& path, const std::string& word);
 // Answers whatever comes to this seccomp listener with "go on".
 void AnswerContinue(int listener);
 

@@ -35,29 +35,6 @@ std::string ComeTo(Outside& outside, const std::string& question) {
   return "yes";
 }
 
-// The descriptor that the broker hands out for a word.
-long FromBroker(const Inside& in, const std::string& word) {
-  Address address = MakeAddress(in.Text("broker"));
-  const long fd = Socket(AF_UNIX, SOCK_STREAM);
-  if (fd < 0) return fd;
-  if (const long result = Raw(SYS_connect, fd, Of(address.get()), address.size); result < 0) return result;
-  (void)SendText(fd, word);
-  char byte;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec io{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &io;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const long got = Raw(SYS_recvmsg, fd, Of(&message), 0);
-  if (got < 0) return got;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  int given = -EBADMSG;
-  if (header != nullptr) std::memcpy(&given, CMSG_DATA(header), sizeof(given));
-  return given;
-}
-
 constexpr Row kRows[] = {
     {.id = "E-50", .what = "connect to a path outside every rule",
      .inside = [](Inside& in) {
@@ -170,10 +147,13 @@ constexpr Row kRows[] = {
      }},
     {.id = "E-60", .what = "the same socket by another mount of its directory",
      .inside = [](Inside& in) { in.To("alias", in.Text("alias") + "/stream.sock"); }},
-    {.id = "E-61", .what = "a datagram socket that somebody hands over by SCM_RIGHTS",
+    {.id = "E-61", .what = "a datagram socket that somebody outside hands over by SCM_RIGHTS",
      .inside = [](Inside& in) {
-       // Handed over by the broker: what it sends is its own to answer for. Of a socket with a name in the call the filter knows.
-       in.SendTo("sendto", FromBroker(in, "datagram"), MakeAddress(in.Text("datagram")));
+       const Address to = MakeAddress(in.Text("datagram"));
+       in.SendTo("giver-sendto", FromServer(in.Text("giver"), "datagram"), to);
+       in.SendTo("giver-sendmsg", FromServer(in.Text("giver"), "datagram"), to, "sendmsg");
+       // What the broker hands over is its own to answer for (SECURITY.md): of its socket, what the filter can see of the call.
+       in.SendTo("broker-sendto", FromServer(in.Text("broker"), "datagram"), to);
      }},
     {.id = "E-62", .what = "a datagram pair is disconnected by AF_UNSPEC and gets another name",
      .inside = [](Inside& in) {

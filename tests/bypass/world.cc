@@ -100,7 +100,7 @@ Outside::~Outside() {
     if (pid < 0) break;
     if (pid == 0) usleep(5000);
   }
-  for (const char* mounted : {"/alias", "/merged"}) (void)umount2((base_ + mounted).c_str(), MNT_DETACH);
+  for (const char* mounted : {"/alias", "/merged", "/overlay"}) (void)umount2((base_ + mounted).c_str(), MNT_DETACH);
   std::error_code ignored;
   fs::remove_all(base_, ignored);
 }
@@ -129,7 +129,7 @@ void Outside::MakeDirectories() {
   (void)mkdir((Text("overlay") + "/upper").c_str(), 0755);
   (void)mkdir((Text("overlay") + "/work").c_str(), 0755);
   const std::string layers = "lowerdir=" + Text("outside") + ",upperdir=" + Text("overlay") + "/upper,workdir=" + Text("overlay") + "/work";
-  (void)mount("overlay", Text("merged").c_str(), "overlay", 0, layers.c_str());
+  Set("overlaid", mount("overlay", Text("merged").c_str(), "overlay", 0, layers.c_str()) == 0 ? "yes" : "");
 }
 
 std::string Outside::MakeFile(const std::string& name, const std::string& content, mode_t mode) {
@@ -242,6 +242,7 @@ void Outside::MakeServers() {
   unix_server("abstract", "@oarlock-bypass-" + pid, SOCK_STREAM);
   unix_server("abstract_datagram", "@oarlock-bypass-datagram-" + pid, SOCK_DGRAM);
   unix_server("broker", Text("agent") + "/broker.sock", SOCK_STREAM, Servers::Sort::kBroker);
+  unix_server("giver", Text("outside") + "/giver.sock", SOCK_STREAM, Servers::Sort::kBroker);
   servers_->Give("datagram", High(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
   servers_->Give("file", High(open(Text("secret_file").c_str(), O_RDONLY | O_CLOEXEC)));
 }
