@@ -89,6 +89,7 @@ class Outside {
   [[nodiscard]] const std::map<int, int>& inherited() const noexcept { return inherited_; }
   // The terminal's master side, and the write end of the launch's stdout, as the session holds them.
   int terminal = -1, terminal_slave = -1, module_stdout = -1, module_stdin = -1;
+  pid_t launch = -1;
 
  private:
   void MakeDirectories();

@@ -83,6 +83,7 @@ Session::Session(Outside* outside, void (*before_launch)(Outside&)) : outside_(o
   outside->terminal_slave = slave;
   outside->module_stdout = stdout_holder_.get();
   outside->module_stdin = stdin_holder_.get();
+  outside->launch = pid_;
   std::string line;
   for (int i = 0; i < 100 && ReadLineFor(&line, 10'000); ++i) {
     if (!line.starts_with("@@ ready ")) continue;

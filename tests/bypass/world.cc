@@ -120,6 +120,10 @@ void Outside::MakeDirectories() {
     if (chown((base_ + "/" + owned).c_str(), uid(), uid()) != 0) Fail(owned);
   for (const char* each : {"/tools/oarlock-bypass", "/tools/setuid", "/outside/program"}) fs::copy_file("/proc/self/exe", base_ + each);
   if (chown((base_ + "/tools/setuid").c_str(), kStranger, kStranger) != 0 || chmod((base_ + "/tools/setuid").c_str(), 06755) != 0) Fail("setuid program");
+  for (const char* file : {"/tools/flagged", "/tools/futex"}) {
+    std::ofstream(base_ + file) << std::string(4096, '\0');
+    if (chown((base_ + file).c_str(), uid(), uid()) != 0) Fail(file);
+  }
   Set("secret_file", MakeFile("secret", secret_));
   Set("own_file", MakeFile("own", "own"));
   if (mkfifo((Text("outside") + "/fifo").c_str(), 0666) != 0 || chmod((Text("outside") + "/fifo").c_str(), 0666) != 0) Fail("fifo");
