@@ -40,6 +40,8 @@ Step LeaveTerminal() {
       (void)::sigaction(SIGHUP, &ignore, &before);
       const int result = ::ioctl(terminal.get(), TIOCNOTTY);
       const int error = errno;
+      // Where it is blocked it waits all the same, and would end us when the mask is cleared: ignoring it anew discards it.
+      (void)::sigaction(SIGHUP, &ignore, nullptr);
       (void)::sigaction(SIGHUP, &before, nullptr);
       if (result != 0) return Stop(Code::kKUnsupported, "/tty", std::string("TIOCNOTTY: ") + ErrnoName(error));
     }

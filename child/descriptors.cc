@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +24,7 @@ namespace {
 
 // Whose regular files are no files: nsfs, proc, mqueue.
 constexpr long kOddFileSystems[] = {0x6e736673, 0x9fa0, 0x19800202};
+constexpr long kPipeFileSystem = 0x50495045;
 constexpr unsigned kMemoryDevices[] = {3, 5, 7, 8, 9};
 
 Step Unsuitable(int fd, const std::string& pointer, const std::string& what) {
@@ -114,6 +116,24 @@ Step ClassifyDescriptor(int fd, const std::string& pointer) {
   if (S_ISDIR(status.st_mode)) return Unsuitable(fd, pointer, "a directory");
   if (S_ISBLK(status.st_mode)) return Unsuitable(fd, pointer, "a device");
   return Unsuitable(fd, pointer, "no file, pipe, terminal or socket (a ring, a listener or the like)");
+}
+
+void OwnDescription(int fd) {
+  struct stat shared {}, opened {};
+  struct statfs system {};
+  const int flags = ::fcntl(fd, F_GETFL), on_exec = ::fcntl(fd, F_GETFD);
+  if (flags < 0 || on_exec < 0 || ::fstat(fd, &shared) != 0 || ::fstatfs(fd, &system) != 0) return;
+  // Not a named FIFO: poll() on one that is opened anew does not tell of a writer that has gone before. Not a terminal's master:
+  // opened anew it is another terminal.
+  unsigned number = 0;
+  const bool pipe = S_ISFIFO(shared.st_mode) && system.f_type == kPipeFileSystem;
+  const bool terminal = S_ISCHR(shared.st_mode) && ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0;
+  if (!pipe && !terminal) return;
+  // Never waiting in open.
+  const UniqueFd own(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), (flags & (O_ACCMODE | O_DIRECT)) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!own.valid() || ::fstat(own.get(), &opened) != 0 || opened.st_dev != shared.st_dev || opened.st_ino != shared.st_ino) return;
+  if (::fcntl(own.get(), F_SETFL, flags & (O_APPEND | O_NONBLOCK | O_DIRECT)) != 0) return;
+  (void)::dup3(own.get(), fd, (on_exec & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
 }
 
 Step CloseOthers(const std::vector<int>& kept) {

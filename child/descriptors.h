@@ -21,6 +21,10 @@ namespace oarlock::child {
 // an inherited ring, listener, namespace or device is a way out by itself (E-02, E-92, E-205). K_UNSUPPORTED.
 [[nodiscard]] Step ClassifyDescriptor(int fd, const std::string& pointer);
 
+// A pipe or a terminal gets an open file description of its own, so that flags which the module sets (O_NONBLOCK, O_ASYNC) are not
+// those of whoever holds it outside (E-201). Where that is not permitted it stays shared.
+void OwnDescription(int fd);
+
 // Closes everything above 2 but `kept` (sorted), by close_range.
 [[nodiscard]] Step CloseOthers(const std::vector<int>& kept);
 

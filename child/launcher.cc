@@ -146,11 +146,14 @@ Step Launcher::Prepare() {
   auto kept = KeptDescriptors(policy.keep_fds, environment_);
   if (!kept) return std::unexpected(kept.error());
   kept_ = std::move(*kept);
-  for (int fd = 0; fd <= 2; ++fd)
+  for (int fd = 0; fd <= 2; ++fd) {
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+    OwnDescription(fd);
+  }
   for (const int fd : kept_) {
     if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
     (void)::fcntl(fd, F_SETFD, 0);
+    OwnDescription(fd);
   }
   // Everything that nobody named goes now, so that nothing of it can be used or leak below.
   const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");

@@ -171,7 +171,7 @@ constexpr Row kRows[] = {
        waiter.thread.detach();
      },
      .flags = kOpen},
-    {.id = "E-201", .what = "flags of inherited pipes are changed for whoever holds them outside",
+    {.id = "E-201", .what = "flags of inherited pipes and terminals are changed for whoever holds them outside",
      .inside = [](Inside& in) {
        const long flags = Raw(SYS_fcntl, 1, F_GETFL);
        const long output = Raw(SYS_fcntl, 1, F_SETFL, flags | O_NONBLOCK);
@@ -182,9 +182,15 @@ constexpr Row kRows[] = {
        const std::string ignored = in.Ask("flags");
        (void)Raw(SYS_fcntl, 0, F_SETFL, 0);
        in.Judged("input", input);
+       const long before = Raw(SYS_fcntl, 2, F_GETFL), terminal = Raw(SYS_fcntl, 2, F_SETFL, before | O_NONBLOCK);
+       (void)in.Ask("flags");
+       (void)Raw(SYS_fcntl, 2, F_SETFL, before);
+       in.Judged("terminal", terminal);
+       // F_SETPIPE_SZ is not tried: it is of the pipe itself, and holds up nobody whom a reader that does not read would not.
      },
      .answer = [](Outside& outside, const std::string&) {
        if ((fcntl(outside.module_stdout, F_GETFL) & O_NONBLOCK) != 0) outside.Note("output");
+       if ((fcntl(outside.terminal_slave, F_GETFL) & O_NONBLOCK) != 0) outside.Note("terminal");
        if ((fcntl(outside.module_stdin, F_GETFL) & O_NONBLOCK) != 0) outside.Note("input");
        return std::string();
      }},

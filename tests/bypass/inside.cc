@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bypass/inside.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,11 @@ bool ReadLine(int fd, std::string* line) {
   for (char byte;;) {
     const ssize_t got = read(fd, &byte, 1);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      pollfd ready{fd, POLLIN, 0};
+      (void)poll(&ready, 1, -1);
+      continue;
+    }
     if (got <= 0) return false;
     if (byte == '\n') return true;
     *line += byte;

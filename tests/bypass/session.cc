@@ -43,7 +43,8 @@ Session::Session(Outside* outside, void (*before_launch)(Outside&)) : outside_(o
     (void)close(*fd);
     *fd = high;
   }
-  (void)fchown(slave, outside->uid(), outside->uid());
+  // Whoever starts a launcher owns what it passes on.
+  for (const int fd : {slave, to[0], from[1]}) (void)fchown(fd, outside->uid(), outside->uid());
   pid_ = fork();
   if (pid_ == 0) {
     (void)setsid();
