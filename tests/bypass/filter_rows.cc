@@ -260,7 +260,10 @@ constexpr Row kRows[] = {
        if (fork() == 0) {
          (void)setsid();
          (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-         AnswerContinue(static_cast<int>(listener));
+         // Copies of the servers' sockets would keep their ports taken.
+         (void)Raw(SYS_dup2, listener, 3);
+         (void)Raw(SYS_close_range, 4, ~0U, 0);
+         AnswerContinue(3);
          _exit(0);
        }
        (void)Raw(SYS_close, listener);
