@@ -87,7 +87,8 @@ Step LeaveTerminal() {
       if (::sigaction(SIGHUP, nullptr, &before) != 0 || !SetDisposition(SIGHUP, ignore)) return Stop(Code::kKUnsupported, "/tty", "SIGHUP cannot be ignored");
       const int result = ::ioctl(terminal.get(), TIOCNOTTY);
       const int error = errno;
-      if (!SetDisposition(SIGHUP, before)) return Stop(Code::kKUnsupported, "/tty", "SIGHUP stays ignored");
+      // Where it is blocked it waits all the same, and would end us when the mask is cleared: ignoring it anew discards it.
+      if (!SetDisposition(SIGHUP, ignore) || !SetDisposition(SIGHUP, before)) return Stop(Code::kKUnsupported, "/tty", "SIGHUP stays ignored");
       if (result != 0) return Stop(Code::kKUnsupported, "/tty", std::string("TIOCNOTTY: ") + ErrnoName(error));
     }
   }
