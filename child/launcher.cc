@@ -171,7 +171,7 @@ Step Launcher::Prepare() {
   auto kept = KeptDescriptors(policy.keep_fds, environment_);
   if (!kept) return std::unexpected(kept.error());
   kept_ = std::move(*kept);
-  for (int fd = 0; fd <= 2; ++fd) {
+  for (int fd = 0; fd <= 2; ++fd)
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
   OwnStandardDescriptions();
   for (const int fd : kept_) {
