@@ -122,6 +122,7 @@ Rule RuleOf(Refusal refusal) noexcept {
     case Refusal::kInterfaceIoctl:
     case Refusal::kCallDenied:
     case Refusal::kForeignTask:
+    case Refusal::kExecutableMemory:
     case Refusal::kTruncateDenied:
     case Refusal::kNotBuilt:
       return Rule::kCallTable;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "notif/base/text.h"
@@ -23,6 +25,7 @@ namespace {
 
 // Whose regular files are no files: nsfs, proc, mqueue.
 constexpr long kOddFileSystems[] = {0x6e736673, 0x9fa0, 0x19800202};
+constexpr long kPipeFileSystem = 0x50495045;
 constexpr unsigned kMemoryDevices[] = {3, 5, 7, 8, 9};
 
 Step Unsuitable(int fd, const std::string& pointer, const std::string& what) {
@@ -34,6 +37,41 @@ int SocketOption(int fd, int name) {
   int value = -1;
   socklen_t size = sizeof(value);
   return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+// Each open of these is another terminal's: the opener's own, the console of the day, a new one.
+constexpr unsigned kTerminalAliases = 5;
+constexpr int kFlagsKept = O_APPEND | O_NONBLOCK | O_DIRECT;
+
+// The same file in a new description. Invalid where it is none of a kind that we open anew, or may not or cannot be opened as it was.
+UniqueFd Reopened(int fd) {
+  struct stat before {}, after {};
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_ACCMODE || ::fstat(fd, &before) != 0) return {};
+  const bool is_pipe = S_ISFIFO(before.st_mode);
+  if (!is_pipe && !(S_ISCHR(before.st_mode) && major(before.st_rdev) != kTerminalAliases && ::isatty(fd) == 1)) return {};
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  // O_NONBLOCK: a FIFO would wait for its other end, a line for its carrier.
+  UniqueFd fresh(::open(path.c_str(), (flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fresh.valid() || ::fstat(fresh.get(), &after) != 0) return {};
+  if (after.st_dev != before.st_dev || after.st_ino != before.st_ino || after.st_rdev != before.st_rdev) return {};
+  // Opened after its last writer has gone, a FIFO does not tell of that end, but waits for the next writer.
+  pollfd ends[2] = {{fd, 0, 0}, {fresh.get(), 0, 0}};
+  if (::poll(ends, 2, 0) < 0 || ends[0].revents != ends[1].revents) return {};
+  if (::fcntl(fresh.get(), F_SETFL, flags & kFlagsKept) != 0) return {};
+  if ((::fcntl(fresh.get(), F_GETFL) & kFlagsKept) != (flags & kFlagsKept)) return {};
+  return fresh;
+}
+
+// Whether two numbers are one description. Where nobody can tell: whether they look like it.
+bool SameDescription(int a, int b) {
+  constexpr int kKcmpFile = 0;
+  const pid_t self = ::getpid();
+  const long order = ::syscall(SYS_kcmp, self, self, kKcmpFile, a, b);
+  if (order >= 0) return order == 0;
+  struct stat first {}, second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
+         ::fcntl(a, F_GETFL) == ::fcntl(b, F_GETFL);
 }
 
 struct LinuxDirent64 {
@@ -114,6 +152,17 @@ Step ClassifyDescriptor(int fd, const std::string& pointer) {
   if (S_ISDIR(status.st_mode)) return Unsuitable(fd, pointer, "a directory");
   if (S_ISBLK(status.st_mode)) return Unsuitable(fd, pointer, "a device");
   return Unsuitable(fd, pointer, "no file, pipe, terminal or socket (a ring, a listener or the like)");
+}
+
+void OwnStandardDescriptions() {
+  int first[3];  // the lowest number of the same description
+  for (int fd = 0; fd <= 2; ++fd)
+    for (first[fd] = 0; first[fd] != fd && !SameDescription(first[fd], fd);) ++first[fd];
+  UniqueFd fresh[3];
+  for (int fd = 0; fd <= 2; ++fd)
+    if (first[fd] == fd) fresh[fd] = Reopened(fd);
+  for (int fd = 0; fd <= 2; ++fd)
+    if (const UniqueFd& mine = fresh[first[fd]]; mine.valid()) (void)::dup2(mine.get(), fd);
 }
 
 Step CloseOthers(const std::vector<int>& kept) {

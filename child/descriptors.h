@@ -21,6 +21,12 @@ namespace oarlock::child {
 // an inherited ring, listener, namespace or device is a way out by itself (E-02, E-92, E-205). K_UNSUPPORTED.
 [[nodiscard]] Step ClassifyDescriptor(int fd, const std::string& pointer);
 
+// Pipes and terminals behind 0 to 2 get an open file description of the module's own, where it may be opened: whoever else holds the
+// old one keeps its flags, whatever the module does to its own (E-201). Access, O_APPEND, O_NONBLOCK and a pipe's packets stay, and
+// what was one description to two numbers stays one. Regular files stay as they are, for their common offset; sockets cannot be
+// opened anew. After the classification and before the identity changes.
+void OwnStandardDescriptions();
+
 // Closes everything above 2 but `kept` (sorted), by close_range.
 [[nodiscard]] Step CloseOthers(const std::vector<int>& kept);
 

@@ -64,7 +64,7 @@ Checked<Handover> Handover::Connect(const std::string& supervisor) {
     socklen_t size = sizeof(type);
     if (::getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
       return NoSupervisor("descriptor " + std::to_string(number) + " is no stream socket");
-    (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+    if (::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0) return NoSupervisor(std::string("FD_CLOEXEC: ") + ErrnoName(errno));
     return Handover(std::move(socket));
   }
   sockaddr_un address{};
@@ -75,7 +75,7 @@ Checked<Handover> Handover::Connect(const std::string& supervisor) {
   if (!socket.valid()) return NoSupervisor(std::string("socket: ") + ErrnoName(errno));
   // A full backlog must not hold us for ever: the kernel's own limit for a blocking unix connect.
   const timeval limit{wire::kAnswerTimeoutMs / 1000, 0};
-  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  if (::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0) return NoSupervisor(std::string("SO_SNDTIMEO: ") + ErrnoName(errno));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     const int error = errno;
     const char* remedy = error == EACCES ? " (who may use it is the operator's choice: oarlockd --admit-uid)"
@@ -136,7 +136,11 @@ Checked<Handover> Handover::StartPrivate(const std::string& log_directory, const
     fail(StartFailure::kExec);
   }
   int status = 0;
-  while (::waitpid(middle, &status, 0) < 0 && errno == EINTR) continue;
+  pid_t ended = -1;
+  do ended = ::waitpid(middle, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  // It would be the module's child.
+  if (ended != middle) return NoSupervisor(ended < 0 ? std::string("waitpid: ") + ErrnoName(errno) : "waitpid had no effect: something filters us");
   Handover handover(std::move(ours));
   handover.start_ = std::move(start);
   handover.program_ = *program;
@@ -259,7 +263,10 @@ Step LoopProof::Prove(bool by_length) {
   } while (polled < 0 && errno == EINTR);
   if (polled <= 0) (void)::kill(pid, SIGKILL);
   int status = 0;
-  while (::waitpid(pid, &status, __WALL) < 0 && errno == EINTR) continue;
+  pid_t gone = -1;
+  do gone = ::waitpid(pid, &status, __WALL);
+  while (gone < 0 && errno == EINTR);
+  if (gone != pid) return Stop(Code::kNotify, "", gone < 0 ? std::string("waitpid: ") + ErrnoName(errno) : "waitpid had no effect: something filters us");
   if (polled <= 0)
     return Stop(Code::kNotify, "", "the supervisor did not answer the proof call within 5 s: it cannot receive or answer notifications "
                                    "(a container's security profile may forbid it)");

@@ -11,10 +11,14 @@
 #include <cerrno>
 #include <string>
 
+#include "child/confine.h"
+
 namespace oarlock::child {
 namespace {
 
 constexpr int kMaxCapabilities = 64;
+// Every kernel that we run on has at least those that this header names.
+constexpr int kMinCapabilities = CAP_LAST_CAP + 1;
 // Uid 0 is nobody special, for good.
 constexpr int kSecureBits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
                             SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
@@ -23,7 +27,11 @@ struct Capabilities {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2]{};
 
-  bool Get() { return ::syscall(SYS_capget, &header, data) == 0; }
+  // All of them first: a call that is made to return 0 without doing anything must not look like a process without any.
+  bool Get() {
+    for (auto& half : data) half = {~0U, ~0U, ~0U};
+    return ::syscall(SYS_capget, &header, data) == 0;
+  }
   bool Set() { return ::syscall(SYS_capset, &header, data) == 0; }
   [[nodiscard]] bool HasEffective(int capability) const {
     return (data[capability / 32].effective >> (capability % 32) & 1) != 0;
@@ -48,8 +56,9 @@ Step SetIds(const policy::Identity& wanted) {
 }
 
 Step ProveIdentity(const policy::Identity& wanted, bool groups_emptied) {
-  uid_t uid[3];
-  gid_t gid[3];
+  // Not what is wanted: a call that is made to return 0 without doing anything must not look like one that did.
+  uid_t uid[3] = {~wanted.uid, ~wanted.uid, ~wanted.uid};
+  gid_t gid[3] = {~wanted.gid, ~wanted.gid, ~wanted.gid};
   if (::getresuid(&uid[0], &uid[1], &uid[2]) != 0 || ::getresgid(&gid[0], &gid[1], &gid[2]) != 0)
     return Fail(Code::kIdentity, "getresuid", errno);
   for (int i = 0; i < 3; ++i)
@@ -60,12 +69,23 @@ Step ProveIdentity(const policy::Identity& wanted, bool groups_emptied) {
   return {};
 }
 
+Step ProveBounding() {
+  for (int capability = 0; capability < kMaxCapabilities; ++capability) {
+    const int held = ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+    if (held == 0) continue;
+    if (held == 1) return Stop(Code::kCaps, "", "the bounding set is not empty although the calls said so: something filters us");
+    if (errno == EINVAL && capability >= kMinCapabilities) break;
+    return Fail(Code::kCaps, "PR_CAPBSET_READ", errno);
+  }
+  return {};
+}
+
 }  // namespace
 
 Step TakeIdentity(const std::optional<policy::Identity>& run_as) {
   Capabilities capabilities;
   if (!capabilities.Get()) return Fail(Code::kCaps, "capget", errno);
-  const policy::Identity wanted = run_as.value_or(policy::Identity{::geteuid(), ::getegid()});
+  const policy::Identity wanted = run_as.value_or(policy::Identity{OwnUid(), OwnGid()});
 
   // The bounding set first, while CAP_SETPCAP is there: without it root's exec would take capabilities back.
   const bool may_bound = capabilities.HasEffective(CAP_SETPCAP);
@@ -81,7 +101,7 @@ Step TakeIdentity(const std::optional<policy::Identity>& run_as) {
 
   const bool may_empty_groups = capabilities.HasEffective(CAP_SETGID);
   if (may_empty_groups && ::setgroups(0, nullptr) != 0) return Fail(Code::kIdentity, "setgroups", errno);
-  if (run_as || ::getuid() != wanted.uid || ::getgid() != wanted.gid)
+  if (run_as || ::getauxval(AT_UID) != wanted.uid || ::getauxval(AT_GID) != wanted.gid)
     if (auto step = SetIds(wanted); !step) return step;
 
   capabilities.data[0] = capabilities.data[1] = {};
@@ -91,10 +111,7 @@ Step TakeIdentity(const std::optional<policy::Identity>& run_as) {
   Capabilities now;
   if (!now.Get()) return Fail(Code::kCaps, "capget", errno);
   if (!now.Empty()) return Stop(Code::kCaps, "", "capabilities remain although capset said so: something filters us");
-  for (int capability = 0; may_bound && capability < kMaxCapabilities; ++capability)
-    if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1)
-      return Stop(Code::kCaps, "", "the bounding set is not empty although the calls said so: something filters us");
-  return {};
+  return may_bound ? ProveBounding() : Step{};
 }
 
 Step SetNoNewPrivs() {

@@ -75,11 +75,11 @@ Result<int> LandlockAbi() {
   return OARLOCK_FAIL("landlock_create_ruleset", errno, "(this kernel, or a filter around us, offers no Landlock)");
 }
 
-Age AgeOf(int abi) {
-  // Without Landlock at all nothing judges truncation, and the filter need not stand in.
-  if (abi == 1 || abi == 2) return Age::kNoTruncateRight;
+Age KernelAge(int landlock_abi) {
   const UniqueFd thread(static_cast<int>(::syscall(kSysPidfdOpen, ::getpid(), kPidfdThread)));
-  return thread.valid() ? Age::kCurrent : Age::kNoThreadPidfd;
+  const UniqueFd memory(static_cast<int>(::syscall(SYS_memfd_create, "", kMfdCloexec | kMfdNoexecSeal)));
+  // Whatever else is wrong is not the kernel's age.
+  return AgeOf(landlock_abi, thread.valid(), memory.valid() || errno != EINVAL);
 }
 
 Result<int> LandlockErrata() {

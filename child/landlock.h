@@ -23,10 +23,10 @@ struct LandlockRights {
 // The kernel's ABI by landlock_create_ruleset(NULL, 0, VERSION) alone. ENOSYS: not built in; EOPNOTSUPP: off at boot (lsm=).
 [[nodiscard]] Result<int> LandlockAbi();
 [[nodiscard]] Result<int> LandlockErrata();
-// Which of the filters' ages goes with this kernel, by trying.
-[[nodiscard]] Age AgeOf(int abi);
 // For tests: as if the kernel knew no later ABI than this. Process-wide, before anything asks.
 void CapLandlockAbi(int abi) noexcept;
+// Which of the filter's ages this kernel is, with that ABI: the rest is found by trying.
+[[nodiscard]] Age KernelAge(int landlock_abi);
 
 // One opened object and the rights below it. `parent` is an O_PATH descriptor; for anything but a directory the rights are
 // those that a file can have.

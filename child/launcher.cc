@@ -57,6 +57,22 @@ Checked<int> NamedDescriptor(const char* name) {
   return static_cast<int>(fd);
 }
 
+// As the module must not see it, or must. Read back: what stays open by mistake is the module's.
+Step MarkDescriptor(int fd, bool close_on_exec) {
+  const int flag = close_on_exec ? FD_CLOEXEC : 0;
+  if (::fcntl(fd, F_SETFD, flag) == 0 && ::fcntl(fd, F_GETFD) == flag) return {};
+  return Stop(Code::kKUnsupported, "", "descriptor " + std::to_string(fd) + " cannot be marked for " + (close_on_exec ? "closing" : "keeping") + " at exec");
+}
+
+// What the module inherits of SIGPIPE, which the launch had ignored.
+Step RestorePipeSignal(sighandler_t inherited) {
+  if (inherited == SIG_ERR) return {};  // it was never changed
+  struct sigaction wanted {};
+  wanted.sa_handler = inherited;
+  if (SetDisposition(SIGPIPE, wanted)) return {};
+  return Stop(Code::kKUnsupported, "", "SIGPIPE stays ignored");
+}
+
 struct Loaded {
   policy::File file;
   policy::Policy policy;
@@ -131,13 +147,15 @@ class Launcher {
 Step Launcher::ReadInheritance() {
   if (auto step = EnsureStandardDescriptors(); !step) return step;
   if (auto step = CheckSingleThread(); !step) return step;
+  if (auto step = CheckOwnIds(); !step) return step;
   for (const auto& [name, fd] : {std::pair("OARBANK_CONFINED", &confined_), std::pair("OARLOCK_EXEC_STATUS", &exec_status_)}) {
     auto named = NamedDescriptor(name);
     if (!named) return std::unexpected(named.error());
     // 0 to 2 may be named too; they are the module's all the same, so a copy is what we close.
     if (*named >= 0 && *named <= 2) fd->Reset(::fcntl(*named, F_DUPFD_CLOEXEC, 3));
     else if (*named > 2) fd->Reset(*named);
-    if (fd->valid()) (void)::fcntl(fd->get(), F_SETFD, FD_CLOEXEC);
+    if (*named >= 0)
+      if (auto step = MarkDescriptor(fd->get(), true); !step) return step;
   }
   return {};
 }
@@ -153,11 +171,12 @@ Step Launcher::Prepare() {
   auto kept = KeptDescriptors(policy.keep_fds, environment_);
   if (!kept) return std::unexpected(kept.error());
   kept_ = std::move(*kept);
-  for (int fd = 0; fd <= 2; ++fd)
+  for (int fd = 0; fd <= 2; ++fd) {
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+  OwnStandardDescriptions();
   for (const int fd : kept_) {
     if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
-    (void)::fcntl(fd, F_SETFD, 0);
+    if (auto step = MarkDescriptor(fd, false); !step) return step;
   }
   // Everything that nobody named goes now, so that nothing of it can be used or leak below.
   const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");
@@ -171,6 +190,7 @@ Step Launcher::Prepare() {
   if (auto step = CloseOthers(open); !step) return step;
 
   places_ = Places::ForSelf();
+  if (!places_.unknown.empty()) return Stop(Code::kNotify, "", "where this user's logs lie cannot be told: " + places_.unknown);
   RootsContext context;
   context.places = places_;
   context.policy_directory = loaded_.file.directory_of;
@@ -192,14 +212,15 @@ Step Launcher::Prepare() {
   shape_.exec_strict = policy.exec_strict;
   shape_.sysv_ipc = policy.sysv_ipc;
   shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = AgeOf(landlock_abi_);
+  shape_.age = KernelAge(landlock_abi_);
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();
   if (!proof) return std::unexpected(proof.error());
   proof_ = std::move(*proof);
   socklen_t size = sizeof(netns_cookie_);
-  (void)::getsockopt(proof_->fd(), SOL_SOCKET, abi::kSoNetnsCookie, &netns_cookie_, &size);
+  if (::getsockopt(proof_->fd(), SOL_SOCKET, abi::kSoNetnsCookie, &netns_cookie_, &size) != 0 || netns_cookie_ == 0)
+    return Stop(Code::kNotify, "", std::string("SO_NETNS_COOKIE, which tells the supervisor our network, cannot be had: ") + ErrnoName(errno));
   auto table = DescriptorTable::Open();
   if (!table) return std::unexpected(table.error());
   table_ = std::move(*table);
@@ -382,7 +403,10 @@ int Launcher::Exec() {
   std::vector<char*> environment;
   for (std::string& entry : module_environment_) environment.push_back(entry.data());
   environment.push_back(nullptr);
-  (void)::signal(SIGPIPE, pipe_disposition_);
+  if (auto step = RestorePipeSignal(pipe_disposition_); !step) {
+    Say(step.error().Line());
+    return kExitNotConfined;
+  }
   // argv_ is the tail of main's, so it ends in a null pointer.
   ::execve(argv_[0], argv_.data(), environment.data());
   const int error = errno;

@@ -35,7 +35,8 @@ bool IsReadableRoot(const PathRule& rule) { return rule.path == "/" && (rule.rig
 // The wall has no door: any connect is EACCES before a packet is thought of. Without the domain it would be ECONNREFUSED.
 Step ProveNetwork() {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return {};  // no IPv4 here at all
+  if (!socket.valid() && errno == EAFNOSUPPORT) return {};  // no IPv4 here at all
+  if (!socket.valid()) return Stop(Code::kLandlock, "", std::string("the network's wall cannot be proved: socket: ") + ErrnoName(errno));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(1);

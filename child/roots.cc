@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "notif/base/read_text.h"
 #include "notif/base/resolve.h"
 #include "notif/base/text.h"
 
@@ -46,6 +45,9 @@ constexpr std::string_view kMachineDevices[] = {"mem", "kmem", "port", "kmsg", "
 constexpr const char* kGpuDevices[] = {"/dev/dri", "/dev/kfd"};
 constexpr std::string_view kGpuPrefix = "nvidia";  // below /dev
 
+// A path that leads nowhere for this user, and so for what it starts. Any other failure leaves open where it leads.
+bool IsMissing(int error) { return error == ENOENT || error == ENOTDIR || error == EACCES; }
+
 // One root on its way: what was asked, and what it came to.
 struct Opened {
   PathRule rule;
@@ -59,10 +61,11 @@ class Opener {
     if (!resolved) return Stop(Code::kPath, pointer, "'" + Printable(path, 200) + "': " + resolved.error().Message());
     return AddResolved(path, std::move(*resolved), rights, pointer);
   }
-  // Nothing where it is not there.
+  // Nothing where it is not there, or where this user cannot get to.
   Step AddOptional(const std::string& path, uint64_t rights, const std::string& pointer, bool* there = nullptr) {
     auto resolved = ResolvePath(path);
     if (there != nullptr) *there = resolved.has_value();
+    if (!resolved && !IsMissing(resolved.error().code)) return Stop(Code::kPath, pointer, "'" + Printable(path, 200) + "': " + resolved.error().Message());
     if (!resolved) return {};
     return AddResolved(path, std::move(*resolved), rights, pointer);
   }
@@ -106,7 +109,9 @@ struct Place {
 std::string NearestCanonical(std::string path) {
   std::string missing;
   while (!path.empty()) {
-    if (auto resolved = ResolvePath(path); resolved) return resolved->canonical == "/" ? missing : resolved->canonical + missing;
+    auto resolved = ResolvePath(path);
+    if (resolved) return resolved->canonical == "/" ? missing : resolved->canonical + missing;
+    if (!IsMissing(resolved.error().code)) return resolved.error().Message();  // no path: any root may hold it
     const size_t slash = path.rfind('/');
     missing = path.substr(slash) + missing;
     path.resize(slash);
@@ -286,22 +291,26 @@ struct Identity {
   ino_t inode;
   friend bool operator==(const Identity&, const Identity&) = default;
 };
-std::optional<Identity> IdentityOf(const std::string& path) {
+// ENOENT and the like where there is nothing to identify.
+Result<Identity> IdentityOf(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  if (::stat(path.c_str(), &status) != 0) return OARLOCK_FAIL("stat", errno, "'%s'", path.c_str());
   return Identity{status.st_dev, status.st_ino};
 }
 
-std::vector<std::string> MountPoints() {
+Checked<std::vector<std::string>> MountPoints() {
+  constexpr size_t kMaxBytes = 64 << 20;  // 100,000 mounts, the kernel's limit for a namespace, of 600 bytes
+  const auto text = ReadText("/proc/self/mountinfo", kMaxBytes);
+  if (!text) return Stop(Code::kPath, "", "what is mounted below the writable roots cannot be told: " + text.error().Message());
   std::vector<std::string> mounts;
-  std::ifstream file("/proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find('\n', at), text->size());
     // id parent major:minor root mount-point ...; a space in a path is \\040.
-    std::istringstream fields(line);
-    std::string skipped, point;
-    fields >> skipped >> skipped >> skipped >> skipped >> point;
-    for (size_t at = 0; (at = point.find("\\040", at)) != std::string::npos;) point.replace(at, 4, " ");
-    mounts.push_back(point);
+    for (int field = 0; field < 4 && at < end; ++field) at = std::min(text->find(' ', at), end) + 1;
+    std::string point = text->substr(at, std::min(text->find(' ', at), end) - at);
+    for (size_t space = 0; (space = point.find("\\040", space)) != std::string::npos;) point.replace(space, 4, " ");
+    mounts.push_back(std::move(point));
+    at = end + 1;
   }
   return mounts;
 }
@@ -309,36 +318,52 @@ std::vector<std::string> MountPoints() {
 // A root below which the module may make changes, and what they may reach.
 class WritableRoot {
  public:
-  WritableRoot(const PathRule& rule, const std::vector<std::string>& mounts) : rule_(rule) {
-    // A right on a directory covers what is mounted below it.
-    const auto add = [this](const std::string& path) {
-      if (const auto identity = IdentityOf(path)) doors_.push_back(*identity);
-    };
-    add(rule.path);
-    for (const std::string& point : mounts)
-      if (IsAtOrBelow(point, rule.path)) add(point);
+  static Checked<WritableRoot> Make(const PathRule& rule, const std::vector<std::string>& mounts) {
+    WritableRoot root(rule);
+    // A right on a directory covers what is mounted below it. A mount that answers to nobody leads nowhere.
+    for (const std::string& path : mounts) {
+      if (!IsAtOrBelow(path, rule.path)) continue;
+      const auto identity = IdentityOf(path);
+      if (identity) root.doors_.push_back(*identity);
+      else if (const int error = identity.error().code; !IsMissing(error) && error != ENOTCONN && error != ESTALE)
+        return Stop(Code::kPath, rule.pointer, "what is mounted below '" + Printable(rule.path, 200) + "' cannot be told: " + identity.error().Message());
+    }
+    const auto own = IdentityOf(rule.path);
+    if (!own) return Stop(Code::kPath, rule.pointer, own.error().Message());
+    root.doors_.push_back(*own);
+    return root;
   }
   [[nodiscard]] const PathRule& rule() const noexcept { return rule_; }
   // Whether writing below it can reach `place`, also where one of them is another mount of the same tree.
+  // A place that cannot be looked at may be anywhere.
   [[nodiscard]] bool Reaches(const std::string& place) const {
-    if (IsAtOrBelow(place, rule_.path)) return true;
-    for (std::string path = place; path != "/"; path = DirectoryOf(path))
-      if (const auto identity = IdentityOf(path); identity && std::ranges::find(doors_, *identity) != doors_.end()) return true;
+    if (!place.starts_with('/') || IsAtOrBelow(place, rule_.path)) return true;
+    for (std::string path = place; path != "/"; path = DirectoryOf(path)) {
+      const auto identity = IdentityOf(path);
+      if (identity ? std::ranges::find(doors_, *identity) != doors_.end() : !IsMissing(identity.error().code)) return true;
+    }
     return false;
   }
 
  private:
+  explicit WritableRoot(const PathRule& rule) : rule_(rule) {}
   const PathRule& rule_;
   std::vector<Identity> doors_;
 };
 
-std::vector<WritableRoot> WritableRoots(const std::vector<Opened>& opened) {
+Checked<std::vector<WritableRoot>> WritableRoots(const std::vector<Opened>& opened) {
   std::vector<std::string> mounts;
   std::vector<WritableRoot> writable;
   for (const Opened& root : opened) {
     if ((root.rule.rights & kChanges) == 0 || !root.rule.is_directory) continue;
-    if (writable.empty()) mounts = MountPoints();
-    writable.emplace_back(root.rule, mounts);
+    if (writable.empty()) {
+      auto points = MountPoints();
+      if (!points) return std::unexpected(points.error());
+      mounts = std::move(*points);
+    }
+    auto made = WritableRoot::Make(root.rule, mounts);
+    if (!made) return std::unexpected(made.error());
+    writable.push_back(std::move(*made));
   }
   return writable;
 }
@@ -406,7 +431,9 @@ Checked<Roots> OpenRoots(const policy::Policy& policy, const RootsContext& conte
   if (auto step = CheckGpuDevices(policy, opener.opened()); !step) return std::unexpected(step.error());
 
   std::vector<Opened>& opened = opener.opened();
-  const auto writable = WritableRoots(opened);
+  const auto writable_roots = WritableRoots(opened);
+  if (!writable_roots) return std::unexpected(writable_roots.error());
+  const std::vector<WritableRoot>& writable = *writable_roots;
   for (const Opened& root : opened)
     if (auto step = CheckLinks(writable, root.link_directories, root.rule.pointer); !step) return std::unexpected(step.error());
   if (auto step = CheckLinks(writable, broker_links, "/broker_socket"); !step) return std::unexpected(step.error());

@@ -141,7 +141,7 @@ Check JudgeLandlock(int abi) {
   best.landlock_abi = abi::kHighestLandlockAbi;
   here.landlock_abi = abi;
   best.listener = here.listener = true;
-  if (abi < 3) here.age = Age::kNoTruncateRight;
+  here.age = AgeOf(abi, true, true);
   std::string lost, why;
   for (const std::string_view name : policy::Capabilities()) {
     const policy::Capability capability = policy::StateOf(name, here, nullptr);

@@ -49,7 +49,7 @@ policy::Facts Probe() {
   if (const auto abi = child::LandlockAbi(); abi) facts.landlock_abi = *abi;
   else facts.why_no_landlock = abi.error().Message();
   facts.landlock_errata = child::LandlockErrata().value_or(0);
-  facts.age = child::AgeOf(facts.landlock_abi);
+  facts.age = child::KernelAge(facts.landlock_abi);
   const int filter = TryListener();
   const auto ring = Ring::Make({.entries = 8, .completions = 16});
   facts.listener = filter == 0 && ring.has_value();

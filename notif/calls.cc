@@ -25,6 +25,8 @@ constexpr bool GidZero(const Shape& shape) noexcept { return shape.gid_zero; }
 constexpr bool NoThreadPidfd(const Shape& shape) noexcept { return shape.age != Age::kCurrent; }
 constexpr bool NoTruncateRight(const Shape& shape) noexcept { return shape.age == Age::kNoTruncateRight; }
 
+constexpr bool ExecStrictOnOldest(const Shape& shape) noexcept { return ExecStrict(shape) && NoTruncateRight(shape); }
+
 constexpr Behaviour kAllowed = {Action::kAllow, nullptr};
 constexpr Behaviour kNotified = {Action::kNotify, nullptr};
 constexpr Behaviour kAnsweredEnosys = {Action::kEnosys, nullptr};
@@ -41,7 +43,8 @@ constexpr ShapeVariant kConnectOnHost[] = {{HostNetwork, By(kProbeRule), kWhenHo
 constexpr ShapeVariant kIoctlOnHost[] = {{HostNetwork, By(kDeviceRule), kWhenHost}};
 constexpr ShapeVariant kSocketByNetwork[] = {{SocketInKernel, By(kSocketRule), "mediation is \"connect\""},
                                              {HostNetwork, kAllowed, kWhenHost}};
-constexpr ShapeVariant kAbsentWhenStrict[] = {{ExecStrict, kAnsweredEnosys, "exec_strict"}};
+constexpr ShapeVariant kMadeWhenStrict[] = {{ExecStrictOnOldest, kAnsweredEnosys, "exec_strict below 6.3"},
+                                            {ExecStrict, kNotified, "exec_strict"}};
 constexpr ShapeVariant kExecveatWhenStrict[] = {{ExecStrict, By(kNamedExecRule), "exec_strict"}};
 constexpr ShapeVariant kAllowedWithSysv[] = {{SysvIpc, kAllowed, "sysv_ipc"}};
 template <uint8_t kMode>
@@ -389,8 +392,8 @@ constexpr CallRow kRows[] = {
           "Orders memory among the caller's own threads."),
     AllowOr("memfd_create", 319, 279, kMemory, {kPointer, kFlags},
             "Programs keep data in anonymous files; under exec_strict it would be a way to run code that no "
-            "path rule judged.",
-            Handler::kNone, Refusal::kNone, kAbsentWhenStrict),
+            "path rule judged, so the supervisor makes the file, of a kind that cannot be executed.",
+            Handler::kMemory, Refusal::kExecutableMemory, kMadeWhenStrict),
     Absent("memfd_secret", 447, 447, kMemory, {kFlags},
            "Memory that the supervisor could not read; programs fall back."),
     Refuse("migrate_pages", 256, 238, kMemory, {kInt, kInt, kPointer, kPointer},

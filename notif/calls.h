@@ -23,10 +23,18 @@ inline constexpr Arch kNativeArch = Arch::kAarch64;
 
 // A filter's variants. All else that a policy says is the supervisor's decision, so there are few.
 enum class Age : uint8_t {
-  kCurrent,          // 6.9 and later: PIDFD_THREAD
-  kNoThreadPidfd,    // below 6.9: the leader's descriptor table stands for its threads', so they must not differ
-  kNoTruncateRight,  // below Landlock ABI 3, and hence below 6.9 too: truncation by path is refused
+  kCurrent,          // Landlock ABI 6 (6.12), which keeps signals inside
+  kNoThreadPidfd,    // below: signals are the supervisor's to judge. PIDFD_THREAD (6.9) may be missing too, so that the leader's
+                     // descriptor table stands for its threads', which must not differ
+  kNoTruncateRight,  // below ABI 3 (6.2): truncation by path is refused too. And below 6.3, whose MFD_NOEXEC_SEAL makes memfd_create
+                     // mediable: the one kernel between is held to more than it needs
 };
+// Few kernels lie between what is told apart here, and those are held to more than they need.
+[[nodiscard]] constexpr Age AgeOf(int landlock_abi, bool thread_pidfds, bool noexec_memory) noexcept {
+  // Without Landlock at all nobody judges truncation, and the filter need not stand in.
+  if ((landlock_abi > 0 && landlock_abi < 3) || !noexec_memory) return Age::kNoTruncateRight;
+  return landlock_abi < 6 || !thread_pidfds ? Age::kNoThreadPidfd : Age::kCurrent;
+}
 // Whose socket calls are.
 enum class Network : uint8_t {
   kFull,     // the supervisor's, each socket() and connect()
@@ -35,7 +43,7 @@ enum class Network : uint8_t {
 };
 struct Shape {
   Network network = Network::kFull;
-  bool exec_strict = false;       // memfd_create and execveat(AT_EMPTY_PATH) answer ENOSYS
+  bool exec_strict = false;       // memfd_create is the supervisor's, execveat(AT_EMPTY_PATH) answers ENOSYS
   bool sysv_ipc = false;          // System V IPC and POSIX message queues allowed
   bool gid_zero = false;          // the module's gid is 0: chmod's setgid bit is refused too
   Age age = Age::kCurrent;
@@ -93,6 +101,7 @@ enum class Handler : uint8_t {
   kSetSockOpt,
   kSend,        // sendto, sendmsg, sendmmsg
   kBind,
+  kMemory,      // memfd_create: the supervisor makes the file and gives it
   kTask,        // names a task: let through where that is one of the sandbox's own
   kTrace,       // debugging: refused, or as kTask where the grant says so
   kRefuse,      // RefusalOf, whatever the policy
@@ -107,7 +116,7 @@ enum class Group : uint8_t {
 // kTask: the number of a thread or process.
 enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode, kTask };
 
-// What the shapes that `applies` accepts do instead of the row's base. A row depends on one property of a shape at most.
+// What the shapes that `applies` accepts do instead of the row's base. Where two apply, the first is the one that gives less.
 struct ShapeVariant {
   bool (*applies)(const Shape&) noexcept;
   Behaviour behaviour;

@@ -92,6 +92,34 @@ bool Field(std::string_view text, std::string_view key, int base, uint64_t* valu
   return true;
 }
 
+// This thread's identity for files, another's while the object lives. Of all its ids this one alone neither lets the other signal us
+// (E-46) nor takes what else we may do. Raw calls: they concern this thread.
+class FileIdentity {
+ public:
+  FileIdentity(uint32_t uid, uint32_t gid) noexcept : uid_(::geteuid()), gid_(::getegid()), uid_changed_(uid != uid_), gid_changed_(gid != gid_) {
+    if (gid_changed_) (void)::syscall(SYS_setfsgid, gid);
+    if (uid_changed_) (void)::syscall(SYS_setfsuid, uid);
+  }
+  ~FileIdentity() {
+    // They return what stood before, whether they did it or not; an id that nobody has changes nothing.
+    if (uid_changed_) {
+      (void)::syscall(SYS_setfsuid, uid_);
+      OARLOCK_CHECK(static_cast<uid_t>(::syscall(SYS_setfsuid, -1)) == uid_);
+    }
+    if (gid_changed_) {
+      (void)::syscall(SYS_setfsgid, gid_);
+      OARLOCK_CHECK(static_cast<gid_t>(::syscall(SYS_setfsgid, -1)) == gid_);
+    }
+  }
+  FileIdentity(const FileIdentity&) = delete;
+  FileIdentity& operator=(const FileIdentity&) = delete;
+
+ private:
+  uid_t uid_;
+  gid_t gid_;
+  bool uid_changed_, gid_changed_;
+};
+
 // Whether pidfds of threads exist (6.9): asked once, answered by trying.
 bool HasThreadPidfds() noexcept {
   static std::atomic<int> known{-1};
@@ -129,6 +157,15 @@ int ReplyContinue(int listener, uint64_t id) noexcept {
 }
 
 int IdValid(int listener, uint64_t id) noexcept { return Ioctl(listener, abi::kIoctlNotifIdValid, &id); }
+
+int InstallDescriptor(int listener, uint64_t id, int fd, bool close_on_exec) noexcept {
+  abi::SeccompNotifAddFd add{.id = id,
+                             .flags = 0,
+                             .source_fd = static_cast<uint32_t>(fd),
+                             .new_fd = 0,
+                             .new_fd_flags = close_on_exec ? static_cast<uint32_t>(O_CLOEXEC) : 0};
+  return Ioctl(listener, abi::kIoctlNotifAddFd, &add);
+}
 
 int EnableSyncWakeUp(int listener) noexcept {
   return Retry([=] { return ::ioctl(listener, abi::kIoctlNotifSetFlags, abi::kNotifFdSyncWakeUp); });
@@ -290,6 +327,35 @@ int GetFileFlags(int fd) noexcept {
 }
 
 void Close(int fd) noexcept { (void)::close(fd); }
+
+bool HasNoexecMemory() noexcept {
+  static std::atomic<int> known{-1};
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer < 0) {
+    const UniqueFd fd(static_cast<int>(Retry([] { return ::syscall(SYS_memfd_create, "", abi::kMfdCloexec | abi::kMfdNoexecSeal); })));
+    // A shortage proves nothing, and is gone at the next question.
+    if (!fd.valid() && fd.get() != -EINVAL && fd.get() != -ENOSYS) return true;
+    answer = fd.valid() ? 1 : 0;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == 1;
+}
+
+int MakeMemory(const char* name, unsigned flags, uint32_t uid, uint32_t gid) noexcept {
+  if (!HasNoexecMemory()) return -ENOSYS;
+  UniqueFd fd;
+  {
+    const FileIdentity identity(uid, gid);
+    fd.Reset(static_cast<int>(
+        Retry([=] { return ::syscall(SYS_memfd_create, name, flags | abi::kMfdCloexec | abi::kMfdNoexecSeal); })));
+  }
+  if (!fd.valid()) return fd.get();
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || status.st_uid != uid || status.st_gid != gid || (status.st_mode & 0111) != 0) return -EPERM;
+  // MFD_NOEXEC_SEAL implies MFD_ALLOW_SEALING. Who asked for neither may rely on that nobody can seal it.
+  if ((flags & (abi::kMfdAllowSealing | abi::kMfdNoexecSeal)) == 0 && ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL) != 0) return -errno;
+  return fd.Release();
+}
 
 ssize_t AppendLog(int fd, const void* bytes, size_t size) noexcept {
   return Retry([=] { return ::write(fd, bytes, size); });

@@ -33,6 +33,9 @@ namespace oarlock::kernel {
 [[nodiscard]] int ReplyContinue(int listener, uint64_t id) noexcept;
 // 0 while the caller still waits for this id, -ENOENT after.
 [[nodiscard]] int IdValid(int listener, uint64_t id) noexcept;
+// Gives the caller a copy of `fd`, and returns its number there. Waits until the caller's thread has run, so a caller that gets no CPU
+// makes it slow. -ENOENT or -ESRCH: the caller is gone; -EMFILE: it is the caller that has no number free.
+[[nodiscard]] int InstallDescriptor(int listener, uint64_t id, int fd, bool close_on_exec) noexcept;
 // SYNC_WAKE_UP (6.6): halves the round trip. -EINVAL before.
 [[nodiscard]] int EnableSyncWakeUp(int listener) noexcept;
 
@@ -102,6 +105,13 @@ struct Credentials {
   uint32_t gid = 0;
   std::span<const uint32_t> groups;  // borrowed
 };
+
+// --- memory ---------------------------------------------------------------------------------------------------------
+// Whether memfd_create(2) knows MFD_NOEXEC_SEAL (6.3); asked once, by trying.
+[[nodiscard]] bool HasNoexecMemory() noexcept;
+// memfd_create(2) of a file that can never be executed, as this user would have made it: it is the owner. `flags` are the kernel's to
+// judge; close-on-exec for us. -ENOSYS where there is no MFD_NOEXEC_SEAL, -EPERM where we cannot act as the user.
+[[nodiscard]] int MakeMemory(const char* name, unsigned flags, uint32_t uid, uint32_t gid) noexcept;
 
 // --- the log --------------------------------------------------------------------------------------------------------
 // Appends all of `size` bytes to the log (O_APPEND) or nothing that counts: returns the bytes written, which is less than

@@ -64,6 +64,8 @@ constexpr std::array<RefusalRow, static_cast<size_t>(Refusal::kCount)> kRows = {
     {Reason::kSyscallDenied, Kind::kProbe, EPERM, false, "interface requests are not granted", kNoHint},
     {Reason::kSyscallDenied, Kind::kDeny, EPERM, false, "this call is not granted", kNoHint},
     {Reason::kSyscallDenied, Kind::kDeny, EPERM, true, "the task is not one of the sandbox's own", kNoHint},
+    {Reason::kSyscallDenied, Kind::kDeny, EACCES, false, "memory from which programs can be run is not granted",
+     "set /exec_strict to false, or /exec_rw to true"},
     {Reason::kSyscallDenied, Kind::kDeny, EACCES, false,
      "this kernel's Landlock cannot judge truncation, so truncation by path is refused", "use a kernel since 6.2"},
     {Reason::kNotBuilt, Kind::kProbe, ENOSYS, true, "io_uring would bypass the filter", kNoHint},

@@ -70,6 +70,7 @@ enum class Refusal : uint8_t {
   kInterfaceIoctl,
   kCallDenied,
   kForeignTask,        // limits, scheduling or priority of a task outside the sandbox
+  kExecutableMemory,   // MFD_EXEC under exec_strict
   kTruncateDenied,     // below Landlock ABI 3 only
   kNotBuilt,
   kSelfConnect,

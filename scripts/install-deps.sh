@@ -21,7 +21,7 @@ build_packages=(
 # without the service of the tinyproxy package, which would start by itself.
 test_packages=(
   libgtest-dev libz3-dev
-  curl wget git python3 tinyproxy-bin iproute2
+  curl wget git python3 tinyproxy-bin iproute2 strace
 )
 # What tests/programs runs inside the sandbox; a test whose program is missing is skipped. The first set takes seconds and goes
 # into CI; the second is half a gigabyte and more, for the nightly run.

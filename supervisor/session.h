@@ -84,6 +84,7 @@ struct Call {
   bool interrupt_seen = false;     // a signal asked for EINTR at the last look
   bool signalled = false;          // the attempt was cancelled for a signal
   bool approve_after_record = false;
+  bool gives = false;              // `fd` is no pinned one but what the caller is to be given
   bool close_elsewhere = false;    // its pinned descriptor is no fresh TCP or unix socket
   uint32_t generation = 0;
   uint32_t session = kNoSlot;
@@ -97,7 +98,7 @@ struct Call {
   uint64_t received_ns = 0, ready_ns = 0, deadline_ns = 0, real_us = 0, next_look_ns = 0;
   uint64_t submit_ns = 0;          // how long its submission made the shard wait, where that was long
 
-  UniqueFd fd;                     // the caller's pinned descriptor
+  UniqueFd fd;                     // the caller's pinned descriptor, or what it is to be given
   UniqueFd status;                 // /proc/TID/status, once it has been looked at
   proxyport::Address address;
   bool address_read = false;

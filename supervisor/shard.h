@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -116,6 +117,8 @@ class Shard {
   void HandleTask(uint32_t at, const CallRow& row);
   void HandleTrace(uint32_t at, const CallRow& row);
   void JudgeTasks(uint32_t at, const CallRow& row, Refusal refusal);
+  void HandleMemory(uint32_t at);
+  void Give(uint32_t at);                       // `fd` to the caller, whose call returns its number
   [[nodiscard]] int IsInside(const Call& call, pid_t tid);
   void Judge(uint32_t at, const proxyport::Decision& decision);
   void Connect(uint32_t at);                    // the gate has passed it
@@ -128,6 +131,7 @@ class Shard {
   enum class Pinned : uint8_t { kOk, kAnswered, kUnreadable };
   [[nodiscard]] Pinned Pin(uint32_t at, int fd);
   [[nodiscard]] int Read(const Call& call, uint64_t pointer, void* to, size_t size);
+  [[nodiscard]] int ReadText(const Call& call, uint64_t pointer, std::span<char> to);
   [[nodiscard]] int PinTask(Session& session, uint32_t session_index, pid_t tid, int fd);
   void CloseElsewhere(UniqueFd fd);
   void CountIn(Session& session) noexcept;

@@ -62,6 +62,7 @@ void Shard::Approve(uint32_t at) {
 
 void Shard::Approved(uint32_t at) {
   if (calls_[at].target != nullptr) return Connect(at);
+  if (calls_[at].gives) return Give(at);
   AnswerContinue(at);
 }
 

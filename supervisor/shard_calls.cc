@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "notif/abi/process.h"
 #include "notif/base/check.h"
 #include "notif/calls.h"
 #include "notif/kernel.h"
@@ -91,6 +92,8 @@ void Shard::Handle(uint32_t at) {
       return HandleTask(at, *row);
     case Handler::kTrace:
       return HandleTrace(at, *row);
+    case Handler::kMemory:
+      return HandleMemory(at);
     case Handler::kRefuse:
     case Handler::kNone:
       return Refuse(at, AsTheTableSays(*row, call));
@@ -113,6 +116,19 @@ int Shard::Read(const Call& call, uint64_t pointer, void* to, size_t size) {
     return result;
   }
   return Watched(call.session, Beat::Step::kRead, [&] { return kernel::ReadCaller(call.tid, pointer, to, size); });
+}
+
+// A string of the caller's that ends within `to`: its length, -ENAMETOOLONG, or as Read. Never beyond the page that the string ends in,
+// nor more at once than a reader takes.
+int Shard::ReadText(const Call& call, uint64_t pointer, std::span<char> to) {
+  constexpr uint64_t kLeastPage = 4096;
+  for (size_t at = 0; at < to.size();) {
+    const size_t size = std::min<size_t>({to.size() - at, proxyport::Address::kMaxSize, kLeastPage - (pointer + at) % kLeastPage});
+    if (const int result = Read(call, pointer + at, &to[at], size); result != 0) return result;
+    if (const void* end = std::memchr(&to[at], 0, size); end != nullptr) return static_cast<int>(static_cast<const char*>(end) - to.data());
+    at += size;
+  }
+  return -ENAMETOOLONG;
 }
 
 // Copies the address, once. kNone: it is there, or has a length that the gate judges.
@@ -394,6 +410,46 @@ void Shard::HandleSend(uint32_t at) {
     if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
   }
   Refuse(at, AsTheTableSays(*row, call));
+}
+
+// Under exec_strict a program may have memory in a file, but not memory to run: we make the file, of a kind that can never be executed
+// (E-140), and give it to the caller.
+void Shard::HandleMemory(uint32_t at) {
+  Call& call = calls_[at];
+  Session& session = *sessions_[call.session].session;
+  const auto flags = static_cast<uint32_t>(call.args[1]);
+  char name[250];  // with its end, as the kernel's limit
+  const int length = ReadText(call, call.args[0], name);
+  if (kernel::IdValid(session.listener.get(), call.id) != 0) return Release(at);
+  if (length == -EFAULT) return Answer(at, -EFAULT);
+  if (length == -ENAMETOOLONG) return Answer(at, -EINVAL);
+  if (length < 0) return Refuse(at, Refusal::kAddressUnreadable);
+  if ((flags & (abi::kMfdExec | abi::kMfdNoexecSeal)) == abi::kMfdExec) return Refuse(at, Refusal::kExecutableMemory);
+  UniqueFd file(kernel::MakeMemory(name, flags, session.facts.uid, session.gid));
+  if (IsShortage(-file.get())) {
+    call.state = Call::State::kRetry;
+    return Pend(at);
+  }
+  if (file.get() == -EPERM) return Refuse(at, Refusal::kExecutableMemory);
+  if (!file.valid()) return Answer(at, file.get());
+  call.fd = std::move(file);
+  call.gives = true;
+  Approve(at);
+}
+
+void Shard::Give(uint32_t at) {
+  Call& call = calls_[at];
+  const int listener = sessions_[call.session].session->listener.get();
+  const bool close_on_exec = (call.args[1] & abi::kMfdCloexec) != 0;
+  // Waits for the caller's thread to run, which its module can put off.
+  const int number = Watched(call.session, Beat::Step::kPin, [&] {
+    return kernel::InstallDescriptor(listener, call.id, call.fd.get(), close_on_exec);
+  });
+  if (number < 0) return Answer(at, number);
+  // Before the answer: the caller's threads may have filled the file and closed it by now, but hardly much of it.
+  ClosePinned(call);
+  (void)kernel::Reply(listener, call.id, number, 0);
+  Release(at);
 }
 
 // The call goes on with the number that was looked at, in a register that nobody can change. Between the two the task may end

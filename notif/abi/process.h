@@ -15,6 +15,12 @@ inline constexpr int kSoPassPidfd = 76;    // 6.5
 inline constexpr int kSoPeerPidfd = 77;    // 6.5
 inline constexpr int kSoPassRights = 83;   // 6.16
 
+// memfd_create(2)
+inline constexpr unsigned kMfdCloexec = 1;
+inline constexpr unsigned kMfdAllowSealing = 2;
+inline constexpr unsigned kMfdNoexecSeal = 8;  // 6.3: can never be made executable
+inline constexpr unsigned kMfdExec = 0x10;     // 6.3
+
 // Errno values that never reach a program natively: the kernel turns them into EINTR or a restart.
 inline constexpr int kErestartsys = 512;
 

@@ -52,12 +52,24 @@ struct SeccompNotifResponse {
 };
 static_assert(sizeof(SeccompNotifResponse) == 24);
 
+// struct seccomp_notif_addfd (5.9). The kernel's flag to answer with the same step is not here: interrupted by a signal, it leaves the
+// call answered with 0 and no descriptor (fixed in 6.12.117 and 7.3.4).
+struct SeccompNotifAddFd {
+  uint64_t id;
+  uint32_t flags;
+  uint32_t source_fd;
+  uint32_t new_fd;
+  uint32_t new_fd_flags;
+};
+static_assert(sizeof(SeccompNotifAddFd) == 24);
+
 inline constexpr uint32_t kNotifFlagContinue = 1U << 0;     // 5.5
 inline constexpr uint64_t kNotifFdSyncWakeUp = 1ULL << 0;   // 6.6
 
 inline constexpr unsigned long kIoctlNotifRecv = _IOWR('!', 0, SeccompNotif);
 inline constexpr unsigned long kIoctlNotifSend = _IOWR('!', 1, SeccompNotifResponse);
 inline constexpr unsigned long kIoctlNotifIdValid = _IOW('!', 2, uint64_t);
+inline constexpr unsigned long kIoctlNotifAddFd = _IOW('!', 3, SeccompNotifAddFd);
 inline constexpr unsigned long kIoctlNotifSetFlags = _IOW('!', 4, uint64_t);  // argument by value
 
 // audit architectures

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <string_view>
 
+#include "notif/base/read_text.h"
 #include "notif/base/unique_fd.h"
 
 namespace oarlock {
@@ -18,9 +21,11 @@ std::string Environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-bool IsDirectory(const std::string& path) {
+// Also where it cannot be told: what lies there must then not be taken for nothing.
+bool MayBeDirectory(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  if (::stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode);
+  return errno != ENOENT && errno != ENOTDIR && errno != EACCES;
 }
 
 }  // namespace
@@ -37,7 +42,7 @@ Places Places::For(uint32_t uid, const std::string& xdg_runtime, const std::stri
   } else {
     const std::string system = "/run/user/" + std::to_string(uid);
     if (xdg_runtime.starts_with('/')) places.runtime = xdg_runtime + "/oarlock";
-    else if (IsDirectory(system)) places.runtime = system + "/oarlock";
+    else if (MayBeDirectory(system)) places.runtime = system + "/oarlock";
     if (!places.log_directory.empty()) places.log = places.log_directory + "/audit.jsonl";
   }
   if (!places.runtime.empty()) {
@@ -49,17 +54,25 @@ Places Places::For(uint32_t uid, const std::string& xdg_runtime, const std::stri
 }
 
 Places Places::ForSelf() {
-  return For(::geteuid(), Environment("XDG_RUNTIME_DIR"), Environment("XDG_STATE_HOME"), HomeOf(::geteuid()));
+  const uid_t uid = ::geteuid();
+  const std::string state = Environment("XDG_STATE_HOME");
+  const auto home = state.starts_with('/') ? Result<std::string>() : HomeOf(uid);
+  Places places = For(uid, Environment("XDG_RUNTIME_DIR"), state, home.value_or(""));
+  if (!home) places.unknown = home.error().Message();
+  return places;
 }
 
-std::string HomeOf(uint32_t uid) {
-  std::ifstream file("/etc/passwd");
-  std::string line;
-  while (std::getline(file, line)) {
+Result<std::string> HomeOf(uint32_t uid) {
+  constexpr size_t kMaxBytes = 16 << 20;
+  const auto text = ReadText("/etc/passwd", kMaxBytes);
+  if (!text && text.error().code == ENOENT) return std::string();
+  if (!text) return std::unexpected(text.error());
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find('\n', at), text->size());
     // name:password:uid:gid:gecos:home:shell
     std::string fields[7];
     size_t field = 0;
-    for (const char c : line) {
+    for (const char c : std::string_view(*text).substr(at, end - at)) {
       if (c == ':') {
         if (++field == 7) break;
       } else {
@@ -67,8 +80,9 @@ std::string HomeOf(uint32_t uid) {
       }
     }
     if (field >= 5 && fields[2] == std::to_string(uid)) return fields[5];
+    at = end + 1;
   }
-  return {};
+  return std::string();
 }
 
 Status MakeDirectory(const std::string& path, unsigned mode, int gid) {

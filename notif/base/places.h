@@ -18,6 +18,7 @@ struct Places {
   std::string log;         // of oarlockd
   std::string log_directory;  // of private supervisors: one file per session
   std::string grants;      // for container runtimes; root only
+  std::string unknown;     // of ForSelf: why the home directory, which the log hangs on, could not be looked up; else empty
 
   // `xdg_runtime` and `xdg_state` are the values of XDG_RUNTIME_DIR and XDG_STATE_HOME where the caller may be believed, else
   // empty; relative ones are ignored. `home` is the user's home directory from the password file.
@@ -27,8 +28,9 @@ struct Places {
   [[nodiscard]] static Places ForSelf();
 };
 
-// The home directory of `uid` by /etc/passwd itself: a static program cannot use NSS. Empty where it has no entry.
-[[nodiscard]] std::string HomeOf(uint32_t uid);
+// The home directory of `uid` by /etc/passwd itself: a static program cannot use NSS. Empty where it has no entry or
+// there is no such file.
+[[nodiscard]] Result<std::string> HomeOf(uint32_t uid);
 
 // Makes a directory with `mode`, and with group `gid` where that is not -1, and its missing parents. It must end up a directory
 // of ours, or root's, that nobody else may write to.

@@ -85,6 +85,8 @@ std::string Notified(const CallRow& row, Refusal refusal) {
       return refusal == row.refusal ? "supervised: of a task outside the sandbox " + Refused(refusal) : Refused(refusal);
     case Handler::kTrace:
       return Refused(refusal) + "; in profile write-allowlist supervised";
+    case Handler::kMemory:
+      return "supervised: MFD_EXEC " + Refused(refusal);
     case Handler::kNone:
     case Handler::kConnect:
     case Handler::kSocket:

@@ -187,6 +187,7 @@ std::vector<Sample> Samples() {
       {Refusal::kInterfaceIoctl, "ioctl", 1003, 4, "call.table"},
       {Refusal::kCallDenied, "mount", 1003, 4, "call.table"},
       {Refusal::kForeignTask, "setpriority", 1003, 4, "call.table"},
+      {Refusal::kExecutableMemory, "memfd_create", 1003, 4, "call.table"},
       {Refusal::kTruncateDenied, "truncate", 1003, 4, "call.table"},
       {Refusal::kNotBuilt, "io_uring_setup", 1003, 4, "call.table"},
       {Refusal::kSelfConnect, "connect", 4001, 1, "net.self_connect", address(Inet4(0x7f000001, 3128))},

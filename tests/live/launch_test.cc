@@ -263,13 +263,18 @@ TEST(LaunchTest, IgnoredSignalsStayIgnoredAndMasksDoNot) {
 
 // In a terminal of its own: with tty none it is gone, with inherit it works, its ioctls too.
 TEST(LaunchTest, ControllingTerminal) {
-  for (const bool inherit : {false, true}) {
+  // The hang-up that goes with giving the terminal up is the launcher's own doing, blocked or not.
+  for (const auto& [inherit, blocked] : {std::pair(false, false), std::pair(false, true), std::pair(true, false), std::pair(true, true)}) {
+    SCOPED_TRACE(blocked ? "signals blocked" : "signals open");
     Sandbox sandbox(inherit ? "\"tty\":\"inherit\"" : "");
     const ProcessOptions options = sandbox.Options({"/bin/sh", "-c", "if (stty raw </dev/tty && stty sane </dev/tty) 2>/dev/null; then echo has; else echo none; fi"});
     int terminal = -1;
     const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
     ASSERT_GE(pid, 0);
     if (pid == 0) {
+      sigset_t all;
+      sigfillset(&all);
+      if (blocked) sigprocmask(SIG_SETMASK, &all, nullptr);
       std::vector<char*> argv, envp;
       for (const std::string& argument : options.argv) argv.push_back(const_cast<char*>(argument.c_str()));
       std::string state = "XDG_STATE_HOME=" + options.environment.at("XDG_STATE_HOME"), path = "PATH=/usr/bin:/bin";
