@@ -99,9 +99,9 @@ constexpr Row kRows[] = {
        return ioctl(fd.get(), FS_IOC_FSGETXATTR, &attributes) == 0 && (attributes.fsx_xflags & FS_XFLAG_NOATIME) != 0;
      }},
     {.id = "E-194", .what = "the node's ephemeral ports are used up by connections to the proxy",
-     .elsewhere = "not tried, for the machine's sake; the limit of each process is in LaunchTest.Limits, a limit of a sandbox's connections is not built yet"},
+     .elsewhere = "left out, for the machine's sake; the limit of each process is in LaunchTest.Limits, a limit of a sandbox's connections is not built yet"},
     {.id = "E-195", .what = "a filter of the module's own floods the kernel's audit",
-     .elsewhere = "not tried, for the machine's sake; the log does not depend on the kernel's audit, and the sysctl seccomp/actions_logged is the operator's"},
+     .elsewhere = "left out, for the machine's sake; the log does not depend on the kernel's audit, and the sysctl seccomp/actions_logged is the operator's"},
     {.id = "E-196", .what = "legacy asynchronous I/O takes all of the node's contexts",
      .inside = [](Inside& in) {
        unsigned long context = 0;

@@ -317,7 +317,7 @@ constexpr Row kRows[] = {
      },
      .flags = kOwnLaunch},
     {.id = "E-166", .what = "resources that a user's processes share are used up",
-     .elsewhere = "not tried, for the machine's sake: what is limited is in LaunchTest.Limits, and what is not in SECURITY.md (neighbours of one uid)"},
+     .elsewhere = "left out, for the machine's sake: what is limited is in LaunchTest.Limits, and what is not in SECURITY.md (neighbours of one uid)"},
 };
 
 }  // namespace
