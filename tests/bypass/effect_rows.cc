@@ -55,7 +55,6 @@ constexpr Row kRows[] = {
      .answer = [](Outside& outside, const std::string& question) {
        if (question == "hoard") {
          outside.StopProxy();
-         usleep(20'000);
          (void)outside.servers().Tcp("proxy", "127.0.0.1", outside.Number("proxy"), Servers::Sort::kHoarder);
        } else if (question == "begin") {
          asked = Clock::now();
@@ -66,7 +65,6 @@ constexpr Row kRows[] = {
      },
      .clean = [](Outside& outside) {
        outside.StopProxy();
-       usleep(20'000);
        (void)outside.StartProxy();
      },
      .seconds = 12},

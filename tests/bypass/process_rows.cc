@@ -51,7 +51,7 @@ void PrepareVictims(Outside& outside, const char* const (&parts)[N]) {
 }
 bool VictimDied(Outside& outside, const Part& part) {
   const pid_t pid = outside.Number("victim-" + part.name);
-  for (int i = 0; i < 50 && Outside::Alive(pid); ++i) usleep(2000);
+  for (int i = 0; i < 200 && Outside::Alive(pid) && part.error == 0; ++i) usleep(1000);
   return !Outside::Alive(pid);
 }
 

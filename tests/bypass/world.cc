@@ -217,6 +217,17 @@ bool Outside::StartProxy() {
   return false;
 }
 
+void Outside::StopProxy() {
+  servers_->Remove("proxy");
+  // The servers' own poll may hold the socket a moment longer.
+  Address address = MakeAddress("127.0.0.1", Number("proxy"));
+  for (int i = 0; i < 100; ++i) {
+    const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(fd.get(), address.get(), address.size) == 0) return;
+    usleep(5000);
+  }
+}
+
 constexpr std::pair<const char*, const char*> kNeighbours[] = {
     {"tcp_second", "127.0.0.2"}, {"tcp_far", "127.1.2.3"}, {"tcp_away", "198.51.100.1"}, {"tcp6", "::1"}};
 void Outside::StartNeighbours() {
