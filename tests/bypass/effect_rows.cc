@@ -269,7 +269,7 @@ constexpr Row kRows[] = {
          Instruction* code;
        } program{7, code};
        (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-       if (Raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, Of(&program)) != 0) _exit(125);
+       if (Raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, Of(&program)) != 0) _exit(118);
      },
      .flags = kOwnLaunch},
     {.id = "E-214", .what = "the module changes the mode of a log that its own uid owns",

@@ -157,8 +157,8 @@ Result Take(Outside& outside, const Row& row, std::unique_ptr<Session>* session)
     while (!said.empty() && said.back() == '\n') said.pop_back();
     result.detail = "the launch was refused: " + used->end() + ", " + said.substr(0, 300);
     // Under circumstances of its own that is an answer; otherwise there is nothing to judge.
-    // 125 to 127 are of our own: the launcher was never started.
-    const bool never = used->end() == "exit 125" || used->end() == "exit 126" || used->end() == "exit 127";
+    // 118 and 119 are of our own: the launcher was never started.
+    const bool never = used->end() == "exit 118" || used->end() == "exit 119";
     if (row.before_launch == nullptr || never) result.verdict = Verdict::kNotApplicable, result.broken = true;
     used.reset();
   } else {

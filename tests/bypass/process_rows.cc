@@ -311,7 +311,7 @@ constexpr Row kRows[] = {
        for (int i = 0; i < 16; ++i) {
          const uint64_t handled = LANDLOCK_ACCESS_FS_MAKE_BLOCK;
          const long fd = Raw(SYS_landlock_create_ruleset, Of(&handled), sizeof(handled), 0);
-         if (fd < 0 || Raw(SYS_landlock_restrict_self, fd, 0) != 0) _exit(125);
+         if (fd < 0 || Raw(SYS_landlock_restrict_self, fd, 0) != 0) _exit(118);
          (void)Raw(SYS_close, fd);
        }
      },
