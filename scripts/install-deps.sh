@@ -27,6 +27,7 @@ test_packages=(
 # into CI; the second is half a gigabyte and more, for the nightly run.
 programs_packages=(gcc libc6-dev make cmake perl sqlite3 rsync tar xz-utils bzip2 openssl python3-pip)
 programs_big_packages=(cargo default-jdk-headless)
+programs_big_packages+=(bubblewrap)  # scripts/bypass.sh compares with it
 # A node from elsewhere brings its npm with it, and Debian's would not go beside it.
 command -v npm >/dev/null || programs_big_packages+=(nodejs npm)
 tidy_packages=(clang-19 clang-tidy-19)

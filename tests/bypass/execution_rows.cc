@@ -107,8 +107,8 @@ constexpr Row kRows[] = {
     {.id = "E-146", .what = "personality takes protections away",
      .inside = [](Inside& in) {
        for (const auto& [name, persona] : {std::pair{"executable", READ_IMPLIES_EXEC}, std::pair{"layout", ADDR_NO_RANDOMIZE}, std::pair{"zero", MMAP_PAGE_ZERO}})
-         in.Reports(name, ResultOfChild([persona = persona] {
-                      const long result = Raw(SYS_personality, persona);
+         in.Reports(name, ResultOfChild([which = persona] {
+                      const long result = Raw(SYS_personality, which);
                       return result < 0 ? result : 0;
                     }));
      }},

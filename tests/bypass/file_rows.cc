@@ -166,7 +166,7 @@ constexpr Row kRows[] = {
      .inside = [](Inside& in) {
        const std::pair<const char*, long> kinds[] = {{"user", CLONE_NEWUSER}, {"net", CLONE_NEWNET}, {"mount", CLONE_NEWNS}, {"ipc", CLONE_NEWIPC},
                                                      {"uts", CLONE_NEWUTS},   {"pid", CLONE_NEWPID}, {"cgroup", CLONE_NEWCGROUP}};
-       for (const auto& [name, kind] : kinds) in.Reports(name, ResultOfChild([kind = kind] { return Raw(SYS_unshare, kind); }));
+       for (const auto& [name, kind] : kinds) in.Reports(name, ResultOfChild([which = kind] { return Raw(SYS_unshare, which); }));
        in.Reports("clone", ResultOfChild([] {
                     const long pid = Raw(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
                     if (pid == 0) _exit(0);

@@ -256,7 +256,7 @@ constexpr Row kRows[] = {
      .before_launch = [](Outside&) {
        // The listener's holder is a process of its own, with the listener's number in a shared table.
        const long listener = InstallOnConnect(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-       if (listener < 0) _exit(125);
+       if (listener < 0) _exit(118);
        if (fork() == 0) {
          (void)setsid();
          (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -83,7 +83,7 @@ class Outside {
   // The victims at the proxy's port of other addresses.
   void StartNeighbours();
   void StopNeighbours();
-  void StopProxy() { servers_->Remove("proxy"); }
+  void StopProxy();
 
   // Descriptors that the next launch inherits, by number.
   [[nodiscard]] const std::map<int, int>& inherited() const noexcept { return inherited_; }

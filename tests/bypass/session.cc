@@ -67,7 +67,7 @@ Session::Session(Outside* outside, void (*before_launch)(Outside&)) : outside_(o
     std::string environment[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", state, home};
     char* envp[] = {environment[0].data(), environment[1].data(), environment[2].data(), nullptr};
     (void)execvpe(argv[0], argv.data(), envp);
-    _exit(127);
+    _exit(119);
   }
   // Not for input by lines, nor for echo: what is typed can be read at once, and nothing of it comes back.
   termios mode{};

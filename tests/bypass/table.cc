@@ -7,7 +7,7 @@ std::vector<Row> AllRows() {
   std::vector<Row> all;
   for (const auto& rows : {FilterRows(), InternetRows(), UnixRows(), SupervisorRows(), FileRows(), ExecutionRows(), ProcessRows(), LauncherRows(), EffectRows()})
     all.insert(all.end(), rows.begin(), rows.end());
-  std::ranges::stable_sort(all, {}, [](const Row& row) { return std::atoi(row.id + 2); });
+  std::ranges::sort(all, {}, [](const Row& row) { return std::atoi(row.id + 2); });
   return all;
 }
 

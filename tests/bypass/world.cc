@@ -217,6 +217,17 @@ bool Outside::StartProxy() {
   return false;
 }
 
+void Outside::StopProxy() {
+  servers_->Remove("proxy");
+  // The servers' own poll may hold the socket a moment longer.
+  Address address = MakeAddress("127.0.0.1", Number("proxy"));
+  for (int i = 0; i < 100; ++i) {
+    const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(fd.get(), address.get(), address.size) == 0) return;
+    usleep(5000);
+  }
+}
+
 constexpr std::pair<const char*, const char*> kNeighbours[] = {
     {"tcp_second", "127.0.0.2"}, {"tcp_far", "127.1.2.3"}, {"tcp_away", "198.51.100.1"}, {"tcp6", "::1"}};
 void Outside::StartNeighbours() {
@@ -345,13 +356,13 @@ void Outside::TakeIdentity() const {
   (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   if (options_.identity == Identity::kUnprivileged &&
       (Raw(SYS_setgroups, 0, 0) != 0 || Raw(SYS_setresgid, kNobody, kNobody, kNobody) != 0 || Raw(SYS_setresuid, kNobody, kNobody, kNobody) != 0))
-    _exit(126);
+    _exit(118);
   struct {
     uint32_t version;
     int pid;
   } header{0x20080522, 0};
   const uint32_t none[6] = {};
-  if (Raw(SYS_capset, Of(&header), Of(none)) != 0) _exit(126);
+  if (Raw(SYS_capset, Of(&header), Of(none)) != 0) _exit(118);
 }
 
 Victim Outside::NewVictim(bool stranger) {
@@ -365,7 +376,7 @@ Victim Outside::NewVictim(bool stranger) {
     (void)dup2(to[0], 0);
     (void)dup2(from[1], 1);
     if (stranger) {
-      if (Raw(SYS_setgroups, 0, 0) != 0 || setresgid(kStranger, kStranger, kStranger) != 0 || setresuid(kStranger, kStranger, kStranger) != 0) _exit(126);
+      if (Raw(SYS_setgroups, 0, 0) != 0 || setresgid(kStranger, kStranger, kStranger) != 0 || setresuid(kStranger, kStranger, kStranger) != 0) _exit(118);
     } else {
       TakeIdentity();
     }
