@@ -55,8 +55,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string* word : {&entry->id, &entry->session, &entry->code, &entry->process, &entry->path, &entry->address}) CheckFilters(*entry, *word);
   }
   if (const auto link = audit::ParseLink(line)) {
-    (void)audit::HashOf(line);
+    // As it was before it was sealed: the digits, and `"}}`, are its end.
     std::string sealed = line;
+    sealed.replace(line.size() - 3 - audit::kZeroHash.size(), audit::kZeroHash.size(), audit::View(audit::kZeroHash));
+    OARLOCK_CHECK(audit::HashOf(sealed) == audit::HashOf(line), "a line's hash is of all but itself");
     const audit::Hash hash = audit::Seal(sealed);
     const auto again = audit::ParseLink(sealed);
     OARLOCK_CHECK(again && again->hash == hash && audit::HashOf(sealed) == hash && again->sequence == link->sequence && again->previous == link->previous, "a sealed line");

@@ -91,6 +91,18 @@ void CheckTarget(const Grant& grant, Way way, const Target& target) {
   OARLOCK_CHECK(target.kind == kind && target.size == size && std::memcmp(bytes, wanted, sizeof(bytes)) == 0, "way %d", static_cast<int>(way));
 }
 
+void CheckConnect(const Gate& gate, const Grant& grant, const Address& address) {
+  const Decision decision = gate.JudgeConnect(address);
+  const Way way = Oracle(grant, address);
+  OARLOCK_CHECK(decision.verdict != Decision::Verdict::kContinue, "a connect never goes on in the kernel");
+  OARLOCK_CHECK((decision.verdict == Decision::Verdict::kConnect) == (way != Way::kNone), "way %d, refusal %d", static_cast<int>(way), static_cast<int>(decision.refusal));
+  if (way == Way::kNone) {
+    OARLOCK_CHECK(decision.refusal != Refusal::kNone && decision.target == nullptr && gate.ErrorOf(decision.refusal) > 0, "%d", static_cast<int>(decision.refusal));
+  } else {
+    CheckTarget(grant, way, *decision.target);
+  }
+}
+
 void CheckSockets(const Gate& gate, const Grant& grant, fuzz::Input& input) {
   const auto domain = input.Take<uint32_t>(), type = input.Take<uint32_t>(), protocol = input.Take<uint32_t>();
   const unsigned kind = type & 0xf;
@@ -140,15 +152,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = input.Bytes(Address::kMaxSize);
   std::memcpy(address.bytes, bytes.data(), bytes.size());
   address.size = (known & 32) != 0 ? claimed : static_cast<uint32_t>(bytes.size());
-  const Decision decision = gate.JudgeConnect(address);
-  const Way way = Oracle(grant, address);
-  OARLOCK_CHECK(decision.verdict != Decision::Verdict::kContinue, "a connect never goes on in the kernel");
-  OARLOCK_CHECK((decision.verdict == Decision::Verdict::kConnect) == (way != Way::kNone), "way %d, refusal %d", static_cast<int>(way), static_cast<int>(decision.refusal));
-  if (way == Way::kNone) {
-    OARLOCK_CHECK(decision.refusal != Refusal::kNone && decision.target == nullptr && gate.ErrorOf(decision.refusal) > 0, "%d", static_cast<int>(decision.refusal));
-  } else {
-    CheckTarget(grant, way, *decision.target);
-  }
+  CheckConnect(gate, grant, address);
+  // What lies next to it, where an error of one byte would be: each length, and each bit pattern's neighbours in each byte.
+  const uint32_t whole = address.size;
+  for (address.size = 0; address.size <= Address::kMaxSize + 1; ++address.size) CheckConnect(gate, grant, address);
+  address.size = std::min(whole + 1, Address::kMaxSize);
+  for (uint32_t i = 0; i < address.size; ++i)
+    for (const uint8_t change : {0x01, 0x80, 0xff}) {
+      address.bytes[i] ^= change;
+      CheckConnect(gate, grant, address);
+      address.bytes[i] ^= change;
+    }
+  address.size = whole;
 
   const bool passes = facts.protocol == 6 && (!grant.check_netns || facts.netns_cookie == grant.netns_cookie);
   OARLOCK_CHECK((gate.JudgeTcpSocket(facts) == Refusal::kNone) == passes, "protocol %d", facts.protocol.value_or(-1));
