@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Oarlock needs. Does nothing, quickly, where they are all there.
-#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|bench]...   (default: build test)
+#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|fuzz|bench]...   (default: build test)
 #   scripts/install-deps.sh --list [SET]...        prints the packages and stops
 set -euo pipefail
 
@@ -31,6 +31,7 @@ programs_big_packages+=(bubblewrap)  # scripts/bypass.sh compares with it
 # A node from elsewhere brings its npm with it, and Debian's would not go beside it.
 command -v npm >/dev/null || programs_big_packages+=(nodejs npm)
 tidy_packages=(clang-19 clang-tidy-19)
+fuzz_packages=(clang-19 libclang-rt-19-dev llvm-19)  # libFuzzer, its sanitizers, and their symbolizer
 bench_packages=(libbenchmark-dev python3)
 
 list_only=false
@@ -47,9 +48,10 @@ for set in "${@:-build test}"; do
       programs) packages+=("${programs_packages[@]}") ;;
       programs-big) packages+=("${programs_big_packages[@]}") ;;
       tidy) packages+=("${tidy_packages[@]}") ;;
+      fuzz) packages+=("${fuzz_packages[@]}") ;;
       bench) packages+=("${bench_packages[@]}") ;;
       *)
-        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, bench)" >&2
+        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, fuzz, bench)" >&2
         exit 64
         ;;
     esac

@@ -8,7 +8,7 @@ source scripts/stages.sh
 build=build/nightly
 
 prepare() {
-  scripts/install-deps.sh build test programs programs-big tidy &&
+  scripts/install-deps.sh build test programs programs-big tidy fuzz &&
     cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOARLOCK_TESTS=ON >/dev/null &&
     cmake --build "$build" -j "$(nproc)"
 }
@@ -37,6 +37,7 @@ stage "full counts" long_tests tests -L nightly -E '^filter_mutation_nightly\.'
 stage "every known way out, under ours and others" scripts/bypass.sh "$build"
 stage "everything under AddressSanitizer and UndefinedBehaviorSanitizer" everything_under asan
 stage "everything under ThreadSanitizer" everything_under tsan
+stage "fuzz targets, ten minutes each" scripts/fuzz.sh 600
 stage "clang-tidy with its analyzer" cmake --workflow --preset tidy
 stage "every small change of the filters" finish_mutations
 summary nightly

@@ -184,6 +184,14 @@ TEST_F(FaultTest, AnIdentityThatIsSaidToBeTaken) {
   EXPECT_EQ(outcome.out, "uid -> 0 65534 65534\nstatus,Groups -> 0\n") << outcome.err;
 }
 
+TEST_F(FaultTest, IdsOfAnotherProcess) {
+  // Answers of the filter, which cannot fail otherwise: a filter for gid 0 would be left out, and other places be looked after.
+  for (const long nr : {SYS_geteuid, SYS_getegid}) {
+    OuterFilter filter;
+    Stops(filter.Answer(nr, EPERM), "K_IDENTITY ", "", {}, "something filters us");
+  }
+}
+
 TEST_F(FaultTest, CapabilitiesThatAreSaidToBeDropped) {
   OuterFilter capset, bounding;
   Stops(capset.Answer(SYS_capset, 0), "K_CAPS ");
@@ -196,9 +204,13 @@ TEST_F(FaultTest, CapabilitiesThatAreSaidToBeDropped) {
     OuterFilter unreadable;
     Stops(unreadable.Answer(SYS_capget, error), "K_CAPS ");
   }
-  // A capget that says nothing reads as none at all.
-  OuterFilter blind;
+  // A capget that says nothing is no process without capabilities, whose groups and bounding set could stay.
+  OuterFilter blind, blind_alone;
   Stops(blind.Answer(SYS_capget, 0).Answer(SYS_capset, 0), "K_");
+  Stops(blind_alone.Answer(SYS_capget, 0), "K_CAPS ");
+  // A kernel that knows no capability at all.
+  OuterFilter unknown;
+  Stops(unknown.AnswerWhere(SYS_prctl, 0, PR_CAPBSET_DROP, EINVAL).AnswerWhere(SYS_prctl, 0, PR_CAPBSET_READ, EINVAL), "K_CAPS ");
 }
 
 TEST_F(FaultTest, SecureBitsThatAreSaidToBeSet) {
