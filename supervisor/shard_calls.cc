@@ -449,38 +449,4 @@ void Shard::Give(uint32_t at) {
   Release(at);
 }
 
-// The call goes on with the number that was looked at, in a register that nobody can change. Between the two the task may end
-// and its number go to another of the same user: SECURITY.md says what that leaves.
-void Shard::HandleTask(uint32_t at, const CallRow& row) {
-  Call& call = calls_[at];
-  const Refusal refusal = AsTheTableSays(row, call);
-  if (refusal != row.refusal) return Refuse(at, refusal);
-  const auto named = static_cast<size_t>(std::ranges::find(row.roles, Role::kTask) - std::begin(row.roles));
-  OARLOCK_CHECK(named < std::size(row.roles));
-  const int found = IsInside(call, LowInt(call.args[named]));
-  if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
-  if (found == -ESRCH) return Answer(at, -ESRCH);
-  if (found != 1) return Refuse(at, refusal);
-  Approve(at);
-}
-
-// 1: the task is the caller's own or descends from the session's first process, as all in a sandbox do while their parents live.
-// 0: not, or nobody can tell. -ESRCH: there is none.
-int Shard::IsInside(const Call& call, pid_t tid) {
-  const Session& session = *sessions_[call.session].session;
-  kernel::TaskPlace task, caller;
-  if (tid <= 0) return -ESRCH;
-  if (const int error = kernel::LocateTask(tid, &task); error != 0) return error == -ESRCH ? -ESRCH : 0;
-  if (kernel::LocateTask(call.tid, &caller) == 0 && caller.tgid == task.tgid) return 1;
-  // The first process may have had children before it was confined.
-  if (task.seccomp_filters < session.seccomp_filters) return 0;
-  kernel::Lineage lineage;
-  pid_t pid = task.tgid;
-  for (size_t depth = 0; depth < kMaxAncestors && pid > 1; ++depth, pid = lineage.parent) {
-    if (kernel::ReadLineage(pid, &lineage) != 0) return 0;
-    if (pid == session.facts.pid && lineage.start_ticks == session.start_ticks) return 1;
-  }
-  return 0;
-}
-
 }  // namespace oarlock::supervisor
