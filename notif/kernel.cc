@@ -247,6 +247,11 @@ bool InOneProcess(pid_t tid, pid_t other) noexcept {
   return ::access(path, F_OK) == 0;
 }
 
+int GroupOf(pid_t pid) noexcept {
+  const pid_t group = ::getpgid(pid);
+  return group < 0 ? -errno : group;
+}
+
 uint64_t BootTicks() noexcept {
   static const auto kPerSecond = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   return Now(CLOCK_BOOTTIME) / (1'000'000'000 / kPerSecond);
@@ -289,14 +294,13 @@ int ReadLineage(pid_t pid, Lineage* lineage) noexcept {
   const int size = ReadProc(fd.get(), buffer, sizeof(buffer) - 1);
   if (size < 0) return size;
   buffer[size] = '\0';
-  // Fields 4 to 6 and 22, counted from behind the last ')': the name in field 2 may hold anything.
+  // Fields 4, 6 and 22, counted from behind the last ')': the name in field 2 may hold anything.
   const char* at = std::strrchr(buffer, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
     if (at == nullptr) break;
     const auto number = static_cast<pid_t>(std::strtol(at + 1, nullptr, 10));
     if (field == 3) lineage->parent = number;
-    if (field == 4) lineage->group = number;
     if (field == 5) lineage->session = number;
   }
   if (at == nullptr) return -ESRCH;
