@@ -426,6 +426,34 @@ print('own ->', count[0], 'refused', refused[0])
   EXPECT_EQ(Refused("kill") + Refused("tkill") + Refused("tgkill"), 2400U);
 }
 
+// In a pid namespace of its own the module's numbers are not the supervisor's: what it names there is nobody's, however that number is
+// the sandbox's own here.
+TEST(SignalNamespace, NumbersOfAnotherNamespaceAreNobodys) {
+  if (RunProcess({.argv = {"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "/bin/true"}, .environment = {}, .input = {}, .directory = {}, .uid = {}, .before_exec = {}}).code != 0)
+    GTEST_SKIP() << "no pid namespaces here";
+  Daemon daemon;
+  Sandbox sandbox;
+  sandbox.Supervisor(daemon.socket()).Environment("OARLOCK_TEST_ABI", "5");
+  // The neighbour in the namespace is number 2.
+  const auto argv = Python(R"(
+say('signal', lambda: os.kill(2, 0))
+say('priority', lambda: os.setpriority(os.PRIO_PROCESS, 2, 5))
+say('group', lambda: os.kill(0, 0))
+say('own priority', lambda: os.setpriority(os.PRIO_PROCESS, 0, 5))
+)");
+  for (const bool bare : {false, true}) {
+    SCOPED_TRACE(bare ? "bare" : "inside");
+    ProcessOptions options = sandbox.Options(argv);
+    options.argv[0] = OARLOCK_BINARY_DIR "/tests/bin/older-launcher";
+    if (bare) options.argv = argv;
+    options.argv.insert(options.argv.begin(), {"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c",
+                                               "sleep 20 >/dev/null 2>&1 </dev/null & \"$@\"; kill $!", "sh"});
+    const Outcome outcome = RunProcess(options);
+    for (const char* what : {"signal", "priority", "group"}) EXPECT_EQ(ResultOf(outcome, what), bare ? "0" : "EPERM") << what << outcome.err;
+    EXPECT_EQ(ResultOf(outcome, "own priority"), "0");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, SignalTest, ::testing::Values(Row{0, 5}, Row{65534, 5}, Row{65534, 2}),
                          [](const auto& row) { return (row.param.uid == 0 ? "AsRootAbi" : "AsNobodyAbi") + std::to_string(row.param.abi); });
 
