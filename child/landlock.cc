@@ -4,10 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 
 #include "notif/abi/process.h"
 
@@ -33,8 +31,6 @@ constexpr std::array<Growth, 9> kGrowth = {{
     {9, {.fs = kFsResolveUnix}},
     {10, {.net = kNetBindUdp | kNetConnectSendUdp}},
 }};
-
-int g_newest_abi = INT_MAX;
 
 int Create(const LandlockRulesetAttr* attribute, size_t size, uint32_t flags) {
   return static_cast<int>(::syscall(kSysLandlockCreateRuleset, attribute, size, flags));
@@ -64,12 +60,10 @@ LandlockRights HandledRights(int abi, bool host_network) noexcept {
   return rights;
 }
 
-void CapLandlockAbi(int abi) noexcept { g_newest_abi = abi; }
-
 Result<int> LandlockAbi() {
   const int abi = Create(nullptr, 0, kLandlockCreateRulesetVersion);
-  if (abi >= 1 && g_newest_abi >= 1) return std::min(abi, g_newest_abi);
-  if (abi >= 0) return OARLOCK_FAIL("landlock_create_ruleset", ENOSYS, "(version 0)");
+  if (abi >= 1) return abi;
+  if (abi == 0) return OARLOCK_FAIL("landlock_create_ruleset", ENOSYS, "(version 0)");
   if (errno == EOPNOTSUPP)
     return OARLOCK_FAIL("landlock_create_ruleset", EOPNOTSUPP, "(built in but switched off: add landlock to the boot parameter lsm=)");
   return OARLOCK_FAIL("landlock_create_ruleset", errno, "(this kernel, or a filter around us, offers no Landlock)");

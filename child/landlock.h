@@ -23,8 +23,6 @@ struct LandlockRights {
 // The kernel's ABI by landlock_create_ruleset(NULL, 0, VERSION) alone. ENOSYS: not built in; EOPNOTSUPP: off at boot (lsm=).
 [[nodiscard]] Result<int> LandlockAbi();
 [[nodiscard]] Result<int> LandlockErrata();
-// For tests: as if the kernel knew no later ABI than this. Process-wide, before anything asks.
-void CapLandlockAbi(int abi) noexcept;
 // Which of the filter's ages this kernel is, with that ABI: the rest is found by trying.
 [[nodiscard]] Age KernelAge(int landlock_abi);
 

@@ -159,7 +159,7 @@ Check JudgeLandlock(int abi) {
       {3, "6.2", "truncation by path is refused everywhere, by the filter"},
       {4, "6.7", "TCP is judged by the supervisor alone, without a second wall"},
       {5, "6.10", "ioctls on devices of the roots are not judged"},
-      {6, "6.12", "signals and abstract sockets are not judged by Landlock"},
+      {6, "6.12", "signals and abstract sockets are judged by the supervisor alone"},
       {7, "6.15", "refusals of files are not in the kernel's audit log"},
       {9, "7.1", "pathname unix sockets are judged by the supervisor alone"},
       {10, "7.2", "UDP is refused by the filter alone"},

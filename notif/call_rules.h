@@ -121,8 +121,25 @@ inline constexpr uint32_t kIoPriorityOfOne[] = {1};  // IOPRIO_WHO_PROCESS
 
 inline constexpr uint32_t kSetLease[] = {1024};
 inline constexpr ArgTest kLeaseTests[] = {{1, Op::kIn, kAllBits, kSetLease}};
-inline constexpr ArgClause kLeaseClauses[] = {{kLeaseTests, Action::kNotify}};
+inline constexpr ArgClause kLeaseClauses[] = {{kLeaseTests, Action::kNotify, Refusal::kLease}};
 inline constexpr ArgRule kLeaseRule = {kLeaseClauses, Action::kAllow};
+
+// Below ABI 6 nothing keeps the signal inside that a descriptor's owner gets: any signal (F_SETSIG), when anything can be read. An
+// owner by number is looked at; a group's members are those of the day, and F_SETOWN_EX has its number in memory. O_ASYNC makes a
+// terminal's foreground group the owner, whoever that is.
+inline constexpr uint32_t kSetFlags[] = {4};
+inline constexpr uint32_t kSetOwner[] = {8};
+inline constexpr uint32_t kSetOwnerByPointer[] = {15};
+inline constexpr ArgTest kAsyncTests[] = {{1, Op::kIn, kAllBits, kSetFlags}, kAnyOf<2, 020000>};
+inline constexpr ArgTest kOwnerGroupTests[] = {{1, Op::kIn, kAllBits, kSetOwner}, kAnyOf<2, 0x80000000>};
+inline constexpr ArgTest kOwnerTests[] = {{1, Op::kIn, kAllBits, kSetOwner}, kAnyOf<2, kAllBits>};
+inline constexpr ArgTest kOwnerByPointerTests[] = {{1, Op::kIn, kAllBits, kSetOwnerByPointer}};
+inline constexpr ArgClause kLeaseOrOwnerClauses[] = {{kLeaseTests, Action::kNotify, Refusal::kLease},
+                                                     {kAsyncTests, Action::kNotify, Refusal::kCallDenied},
+                                                     {kOwnerGroupTests, Action::kNotify, Refusal::kCallDenied},
+                                                     {kOwnerTests, Action::kNotify},
+                                                     {kOwnerByPointerTests, Action::kNotify, Refusal::kCallDenied}};
+inline constexpr ArgRule kLeaseOrOwnerRule = {kLeaseOrOwnerClauses, Action::kAllow};
 
 // ioctl requests by type, which is bits 8 to 15.
 inline constexpr uint32_t kRequestType = 0xff00;
@@ -165,6 +182,19 @@ inline constexpr ArgClause kDeviceClauses[] = {{kBtrfsTests, Action::kNotify},
                                                {kListenerTests, Action::kNotify},
                                                {kRequestTests, Action::kNotify}};
 inline constexpr ArgRule kDeviceRule = {kDeviceClauses, Action::kAllow};
+inline constexpr uint32_t kSetAsync[] = {0x5452};  // FIOASYNC: O_ASYNC, by a number in memory
+inline constexpr ArgTest kSetAsyncTests[] = {{1, Op::kIn, kAllBits, kSetAsync}};
+inline constexpr ArgClause kIoctlOrAsyncClauses[] = {{kInterfaceTests, Action::kNotify, Refusal::kInterfaceIoctl},
+                                                     {kBtrfsTests, Action::kNotify},
+                                                     {kListenerTests, Action::kNotify},
+                                                     {kRequestTests, Action::kNotify},
+                                                     {kSetAsyncTests, Action::kNotify}};
+inline constexpr ArgRule kIoctlOrAsyncRule = {kIoctlOrAsyncClauses, Action::kAllow};
+inline constexpr ArgClause kDeviceOrAsyncClauses[] = {{kBtrfsTests, Action::kNotify},
+                                                      {kListenerTests, Action::kNotify},
+                                                      {kRequestTests, Action::kNotify},
+                                                      {kSetAsyncTests, Action::kNotify}};
+inline constexpr ArgRule kDeviceOrAsyncRule = {kDeviceOrAsyncClauses, Action::kAllow};
 
 // Sockets. A type's low four bits are the type, the rest SOCK_NONBLOCK and SOCK_CLOEXEC.
 inline constexpr uint32_t kTypeBits = 0xf;

@@ -23,6 +23,7 @@ constexpr bool ExecStrict(const Shape& shape) noexcept { return shape.exec_stric
 constexpr bool SysvIpc(const Shape& shape) noexcept { return shape.sysv_ipc; }
 constexpr bool GidZero(const Shape& shape) noexcept { return shape.gid_zero; }
 constexpr bool NoThreadPidfd(const Shape& shape) noexcept { return shape.age != Age::kCurrent; }
+constexpr bool HostNetworkOnOld(const Shape& shape) noexcept { return HostNetwork(shape) && NoThreadPidfd(shape); }
 constexpr bool NoTruncateRight(const Shape& shape) noexcept { return shape.age == Age::kNoTruncateRight; }
 
 constexpr bool ExecStrictOnOldest(const Shape& shape) noexcept { return ExecStrict(shape) && NoTruncateRight(shape); }
@@ -33,14 +34,13 @@ constexpr Behaviour kAnsweredEnosys = {Action::kEnosys, nullptr};
 constexpr Behaviour By(const ArgRule& rule) { return {Action::kArgs, &rule}; }
 
 constexpr std::string_view kWhenGidZero = "the module's gid is 0";
-constexpr std::string_view kWhenOld = "below 6.9";
+constexpr std::string_view kWhenOld = "below Landlock ABI 6";
 constexpr std::string_view kWhenOlder = "below Landlock ABI 3";
 
 constexpr std::string_view kWhenHost = "net is \"host\"";
 
 constexpr ShapeVariant kAllowedOnHost[] = {{HostNetwork, kAllowed, kWhenHost}};
 constexpr ShapeVariant kConnectOnHost[] = {{HostNetwork, By(kProbeRule), kWhenHost}};
-constexpr ShapeVariant kIoctlOnHost[] = {{HostNetwork, By(kDeviceRule), kWhenHost}};
 constexpr ShapeVariant kSocketByNetwork[] = {{SocketInKernel, By(kSocketRule), "mediation is \"connect\""},
                                              {HostNetwork, kAllowed, kWhenHost}};
 constexpr ShapeVariant kMadeWhenStrict[] = {{ExecStrictOnOldest, kAnsweredEnosys, "exec_strict below 6.3"},
@@ -51,6 +51,12 @@ template <uint8_t kMode>
 constexpr ShapeVariant kModeByGid[] = {{GidZero, By(kModeRule<kMode, kSetIds>), kWhenGidZero}};
 constexpr ShapeVariant kCloneByAge[] = {{NoThreadPidfd, By(kCloneSharedRule), kWhenOld}};
 constexpr ShapeVariant kCloseRangeByAge[] = {{NoThreadPidfd, By(kCloseSharedRule), kWhenOld}};
+constexpr ShapeVariant kSignalByAge[] = {{NoThreadPidfd, kNotified, kWhenOld}};
+constexpr ShapeVariant kSignalByFdByAge[] = {{NoThreadPidfd, kAnsweredEnosys, kWhenOld}};
+constexpr ShapeVariant kFcntlByAge[] = {{NoThreadPidfd, By(kLeaseOrOwnerRule), kWhenOld}};
+constexpr ShapeVariant kIoctlByShape[] = {{HostNetworkOnOld, By(kDeviceOrAsyncRule), "net is \"host\", below Landlock ABI 6"},
+                                          {HostNetwork, By(kDeviceRule), kWhenHost},
+                                          {NoThreadPidfd, By(kIoctlOrAsyncRule), kWhenOld}};
 template <uint8_t kFlagsArg>
 constexpr ShapeVariant kOpenByAge[] = {{NoTruncateRight, By(kOpenOrTruncRule<kFlagsArg>), kWhenOlder}};
 constexpr ShapeVariant kTruncateByAge[] = {{NoTruncateRight, kNotified, kWhenOlder}};
@@ -222,10 +228,10 @@ constexpr CallRow kRows[] = {
           "Powerless without CAP_CHOWN but for groups the caller is in."),
     Allow("fchownat", 260, 54, kFile, {kFd, kPath, kInt, kInt, kFlags},
           "Powerless without CAP_CHOWN but for groups the caller is in."),
-    Judge("fcntl", 72, 25, kFile, {kFd, kInt, kInt},
+    Judge("fcntl", 72, 25, kFile, {kFd, kInt, kTask},
           "Descriptor flags, locks and pipes of the caller's own; a lease would hold up other users' opens "
-          "for up to 45 seconds.",
-          kLeaseRule, Handler::kRefuse, Refusal::kLease),
+          "for up to 45 seconds, and an owner outside be sent signals, which Landlock's scope (ABI 6) keeps inside.",
+          kLeaseRule, Handler::kTask, Refusal::kForeignTask, kFcntlByAge),
     Allow("fdatasync", 75, 83, kFile, {kFd}, "Writes an open file's data out."),
     Allow("fgetxattr", 193, 10, kFile, {kFd, kPointer, kPointer, kSize},
           "Reads metadata, which file permissions guard."),
@@ -332,7 +338,7 @@ constexpr CallRow kRows[] = {
     Judge("ioctl", 16, 29, kFile, {kFd, kInt, kPointer},
           "Device and socket requests; refused are those that type into terminals, drive a seccomp listener, "
           "change read-only trees or read the machine's network interfaces.",
-          kIoctlRule, Handler::kRefuse, Refusal::kCallDenied, kIoctlOnHost),
+          kIoctlRule, Handler::kRefuse, Refusal::kCallDenied, kIoctlByShape),
     Refuse("ioperm", 173, -1, kKernel, {kInt, kInt, kInt}, "Direct access to I/O ports."),
     Refuse("iopl", 172, -1, kKernel, {kInt}, "Direct access to I/O ports."),
     Allow("ioprio_get", 252, 31, kProcess, {kInt, kInt}, "Reads an I/O priority."),
@@ -346,8 +352,9 @@ constexpr CallRow kRows[] = {
     Refuse("kexec_load", 246, 104, kKernel, {kInt, kInt, kPointer, kFlags}, "Replaces the kernel."),
     Refuse("keyctl", 250, 219, kKernel, {kInt, kInt, kInt, kInt, kInt},
            "Keyrings are shared by uid and outlive the sandbox."),
-    Allow("kill", 62, 129, kSignal, {kInt, kInt},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("kill", 62, 129, kSignal, {kTaskOrGroup, kInt},
+            "Signals; Landlock's scope (ABI 6) keeps them inside, or else the supervisor.", Handler::kTask,
+            Refusal::kForeignTask, kSignalByAge),
     Allow("landlock_add_rule", 445, 445, kSandbox, {kFd, kInt, kPointer, kFlags},
           "Fills a ruleset; a domain of one's own can only narrow."),
     Allow("landlock_create_ruleset", 444, 444, kSandbox, {kPointer, kSize, kFlags},
@@ -493,8 +500,10 @@ constexpr CallRow kRows[] = {
            "Takes descriptors out of another process."),
     Allow("pidfd_open", 434, 434, kProcess, {kInt, kFlags},
           "A handle to a process; what it may do is judged at each use."),
-    Allow("pidfd_send_signal", 424, 424, kSignal, {kFd, kInt, kPointer, kFlags},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("pidfd_send_signal", 424, 424, kSignal, {kFd, kInt, kPointer, kFlags},
+            "Signals; Landlock's scope (ABI 6) keeps them inside. Without it, whose a descriptor is can change after any "
+            "look; ENOSYS makes programs use kill().",
+            Handler::kNone, Refusal::kNone, kSignalByFdByAge),
     Allow("pipe", 22, -1, kIpc, {kPointer}, "A pipe of the caller's own."),
     Allow("pipe2", 293, 59, kIpc, {kPointer, kFlags}, "A pipe of the caller's own."),
     Refuse("pivot_root", 155, 41, kKernel, {kPath, kPath}, "Swaps the root mount."),
@@ -583,13 +592,15 @@ constexpr CallRow kRows[] = {
     Allow("rt_sigpending", 127, 136, kSignal, {kPointer, kSize}, "Reads the caller's pending signals."),
     Allow("rt_sigprocmask", 14, 135, kSignal, {kInt, kPointer, kPointer, kSize},
           "Signal mask of the caller itself."),
-    Allow("rt_sigqueueinfo", 129, 138, kSignal, {kInt, kInt, kPointer},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("rt_sigqueueinfo", 129, 138, kSignal, {kTask, kInt, kPointer},
+            "Signals; Landlock's scope (ABI 6) keeps them inside, or else the supervisor.", Handler::kTask,
+            Refusal::kForeignTask, kSignalByAge),
     Allow("rt_sigreturn", 15, 139, kSignal, {}, "Ends a handler; must stay allowed."),
     Allow("rt_sigsuspend", 130, 133, kSignal, {kPointer, kSize}, "Waits for a signal."),
     Allow("rt_sigtimedwait", 128, 137, kSignal, {kPointer, kPointer, kPointer, kSize}, "Waits for a signal."),
-    Allow("rt_tgsigqueueinfo", 297, 240, kSignal, {kInt, kInt, kInt, kPointer},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("rt_tgsigqueueinfo", 297, 240, kSignal, {kInt, kTask, kInt, kPointer},
+            "Signals; Landlock's scope (ABI 6) keeps them inside, or else the supervisor.", Handler::kTask,
+            Refusal::kForeignTask, kSignalByAge),
     Allow("sched_get_priority_max", 146, 125, kProcess, {kInt}, "Reads a constant."),
     Allow("sched_get_priority_min", 147, 126, kProcess, {kInt}, "Reads a constant."),
     Allow("sched_getaffinity", 204, 123, kProcess, {kInt, kSize, kPointer}, "Reads an affinity."),
@@ -722,8 +733,9 @@ constexpr CallRow kRows[] = {
     Allow("sysinfo", 99, 179, kProcess, {kPointer}, "Reads the machine's load and memory."),
     Refuse("syslog", 103, 116, kKernel, {kInt, kPointer, kInt}, "Reads and clears the kernel's log."),
     Allow("tee", 276, 77, kFile, {kFd, kFd, kSize, kFlags}, "Copies between pipes the caller has."),
-    Allow("tgkill", 234, 131, kSignal, {kInt, kInt, kInt},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("tgkill", 234, 131, kSignal, {kInt, kTask, kInt},
+            "Signals; Landlock's scope (ABI 6) keeps them inside, or else the supervisor.", Handler::kTask,
+            Refusal::kForeignTask, kSignalByAge),
     Allow("time", 201, -1, kTime, {kPointer}, "Reads the clock."),
     Allow("timer_create", 222, 107, kTime, {kInt, kPointer, kPointer}, "A timer for the caller itself."),
     Allow("timer_delete", 226, 111, kTime, {kInt}, "A timer for the caller itself."),
@@ -736,8 +748,9 @@ constexpr CallRow kRows[] = {
     Allow("timerfd_settime", 286, 86, kTime, {kFd, kFlags, kPointer, kPointer},
           "A timer for the caller itself."),
     Allow("times", 100, 153, kTime, {kPointer}, "Reads the caller's use of time."),
-    Allow("tkill", 200, 130, kSignal, {kInt, kInt},
-          "Signals; Landlock's scope (ABI 6) and the module's own uid keep them inside."),
+    AllowOr("tkill", 200, 130, kSignal, {kTask, kInt},
+            "Signals; Landlock's scope (ABI 6) keeps them inside, or else the supervisor.", Handler::kTask,
+            Refusal::kForeignTask, kSignalByAge),
     AllowOr("truncate", 76, 45, kFile, {kPath, kInt}, "Landlock judges the path, from ABI 3 on.",
             Handler::kRefuse, Refusal::kTruncateDenied, kTruncateByAge),
     Absent("tuxcall", 184, -1, kObsolete, {}, "Never implemented in this kernel."),

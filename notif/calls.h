@@ -113,8 +113,10 @@ enum class Group : uint8_t {
 
 // What an argument is to the kernel. kAddress is a socket address that the call reads (one that it writes is a kPointer)
 // and is followed by its kAddressLength.
-// kTask: the number of a thread or process.
-enum class Role : uint8_t { kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode, kTask };
+// kTask: the number of a thread or process. kTaskOrGroup: as kill() takes it: 0 or less than -1 is a process group, -1 everybody.
+enum class Role : uint8_t {
+  kNone, kInt, kFlags, kFd, kPointer, kAddress, kAddressLength, kSize, kPath, kMode, kTask, kTaskOrGroup,
+};
 
 // What the shapes that `applies` accepts do instead of the row's base. Where two apply, the first is the one that gives less.
 struct ShapeVariant {

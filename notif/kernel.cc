@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -232,7 +233,57 @@ int LocateTask(pid_t tid, TaskPlace* place) noexcept {
   if (!Field(text, "\nTgid:\t", 10, &tgid) || !Field(text, "\nSeccomp_filters:\t", 10, &filters)) return -ESRCH;
   place->tgid = static_cast<pid_t>(tgid);
   place->seccomp_filters = static_cast<int>(filters);
+  // "NSpid:\there\tbelow\tfurther below". Where the kernel does not say, it has no pid namespaces.
+  if (const size_t at = text.find("\nNSpid:\t"); at != std::string_view::npos) {
+    const std::string_view line = text.substr(at + 8, text.find('\n', at + 8) - (at + 8));
+    place->nested = line.find('\t') != std::string_view::npos;
+  }
   return 0;
+}
+
+bool InOneProcess(pid_t tid, pid_t other) noexcept {
+  char path[64];
+  (void)std::snprintf(path, sizeof(path), "/proc/%d/task/%d", other, tid);
+  return ::access(path, F_OK) == 0;
+}
+
+int GroupOf(pid_t pid) noexcept {
+  const pid_t group = ::getpgid(pid);
+  return group < 0 ? -errno : group;
+}
+
+uint64_t BootTicks() noexcept {
+  static const auto kPerSecond = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  return Now(CLOCK_BOOTTIME) / (1'000'000'000 / kPerSecond);
+}
+
+int OpenProcesses() noexcept {
+  return Retry([] { return ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+}
+
+int ListProcesses(int fd, std::span<pid_t> pids) noexcept {
+  struct Entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+  };
+  OARLOCK_CHECK(!pids.empty());
+  alignas(Entry) char buffer[4096];
+  // The shortest entry takes 24 bytes, so that all of a buffer's fit.
+  const size_t room = std::min(sizeof(buffer), pids.size() * 24);
+  for (;;) {
+    const long got = Retry([&] { return ::syscall(SYS_getdents64, fd, buffer, room); });
+    if (got <= 0) return static_cast<int>(got);
+    int count = 0;
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
+      at += entry->size;
+      if (entry->name[0] >= '1' && entry->name[0] <= '9') pids[static_cast<size_t>(count++)] = static_cast<pid_t>(std::strtol(entry->name, nullptr, 10));
+    }
+    if (count > 0) return count;
+  }
 }
 
 int ReadLineage(pid_t pid, Lineage* lineage) noexcept {
@@ -243,11 +294,14 @@ int ReadLineage(pid_t pid, Lineage* lineage) noexcept {
   const int size = ReadProc(fd.get(), buffer, sizeof(buffer) - 1);
   if (size < 0) return size;
   buffer[size] = '\0';
-  // Fields 4 and 22, counted from behind the last ')': the name in field 2 may hold anything.
+  // Fields 4, 6 and 22, counted from behind the last ')': the name in field 2 may hold anything.
   const char* at = std::strrchr(buffer, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
-    if (field == 3 && at != nullptr) lineage->parent = static_cast<pid_t>(std::strtol(at + 1, nullptr, 10));
+    if (at == nullptr) break;
+    const auto number = static_cast<pid_t>(std::strtol(at + 1, nullptr, 10));
+    if (field == 3) lineage->parent = number;
+    if (field == 5) lineage->session = number;
   }
   if (at == nullptr) return -ESRCH;
   lineage->start_ticks = std::strtoull(at + 1, nullptr, 10);

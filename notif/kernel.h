@@ -67,14 +67,25 @@ struct TaskSignals {
 struct TaskPlace {
   pid_t tgid = 0;
   int seccomp_filters = 0;
+  bool nested = false;  // lives in a pid namespace below ours: the numbers that it names are others there
 };
 [[nodiscard]] int LocateTask(pid_t tid, TaskPlace* place) noexcept;
-// Where a process comes from, and which of its number it is: /proc/PID/stat fields 4 and 22, the latter in clock ticks since boot.
+// Whether `tid` is a thread of the process that `other` is one of. Takes no descriptor.
+[[nodiscard]] bool InOneProcess(pid_t tid, pid_t other) noexcept;
+// Where a process comes from, and which of its number it is: /proc/PID/stat fields 4, 6 and 22, the latter in clock ticks since boot.
 struct Lineage {
   pid_t parent = 0;
+  pid_t session = 0;  // its number is taken by no process while one is in it, but the one that made it
   uint64_t start_ticks = 0;
 };
 [[nodiscard]] int ReadLineage(pid_t pid, Lineage* lineage) noexcept;
+// Its process group, by getpgid(2): of many processes, far cheaper than the above.
+[[nodiscard]] int GroupOf(pid_t pid) noexcept;
+// Now, in the same ticks.
+[[nodiscard]] uint64_t BootTicks() noexcept;
+// Every process that we see, in parts: fills `pids` from a descriptor of OpenProcesses. How many, 0 at the end, or -errno.
+[[nodiscard]] int OpenProcesses() noexcept;
+[[nodiscard]] int ListProcesses(int fd, std::span<pid_t> pids) noexcept;
 
 // What a record says about the process behind a call. Text is raw bytes of the sandbox, cut, not terminated.
 struct TaskDescription {

@@ -69,7 +69,7 @@ enum class Refusal : uint8_t {
   kLease,
   kInterfaceIoctl,
   kCallDenied,
-  kForeignTask,        // limits, scheduling or priority of a task outside the sandbox
+  kForeignTask,        // limits, scheduling or priority of a task outside the sandbox; signals to one
   kExecutableMemory,   // MFD_EXEC under exec_strict
   kTruncateDenied,     // below Landlock ABI 3 only
   kNotBuilt,

@@ -44,7 +44,8 @@ Capability NetAny(const Facts&, const Policy*) { return Unavailable("egress-any 
 Capability Ipc(const Facts& facts, const Policy* policy) {
   if (const Capability mediated = Mediated(facts, policy); mediated.state != State::kEnforced)
     return mediated;
-  if (facts.landlock_abi < 6)
+  // Below ABI 6 the filter sends signals to the supervisor, which sees to abstract names anyway.
+  if (facts.landlock_abi < 6 && facts.age == Age::kCurrent)
     return Unavailable("signals to processes outside need Landlock ABI 6 (Linux 6.12) to be refused");
   // What the policy opens is no longer closed, however the kernel holds the rest.
   if (policy != nullptr && policy->sysv_ipc) return Unavailable("the policy sets sysv_ipc");

@@ -85,6 +85,8 @@ inline constexpr size_t kMaxPendingPerUid = 16;        // connections that have 
 inline constexpr size_t kMaxSessionsPerUid = 1024;
 inline constexpr int kSpeakTimeoutMs = 5000;
 inline constexpr size_t kMaxAncestors = 64;            // of a peer, looked through for live sessions
+// How often a task's line of ancestors is begun anew because one of them has ended meanwhile.
+inline constexpr int kLineageRestarts = 3;
 // Descriptors that one session may hold at most: its listener and two per received call.
 inline constexpr size_t kDescriptorsPerSession = 4;
 

@@ -121,6 +121,7 @@ struct Session {
         gate(admitted.admission.grant),
         facts(admitted.facts),
         start_ticks(admitted.start_ticks),
+        admitted_ticks(kernel::BootTicks()),
         seccomp_filters(admitted.seccomp_filters),
         user(std::move(admitted.user)),
         gid(admitted.gid),
@@ -134,7 +135,9 @@ struct Session {
   proxyport::Gate gate;
   audit::SessionFacts facts;
   uint64_t start_ticks;           // of its first process: with its pid, who that is
+  uint64_t admitted_ticks;        // all others of it have come since
   int seccomp_filters;            // that all of the session have at least
+  std::optional<bool> own_numbers;  // its tasks have the numbers among themselves that they have here; unknown until asked
   std::shared_ptr<UserLoad> user;
   uint32_t gid;
   std::vector<uint32_t> groups;

@@ -114,12 +114,8 @@ class Shard {
   void HandleSetSockOpt(uint32_t at);
   void HandleBind(uint32_t at);
   void HandleSend(uint32_t at);
-  void HandleTask(uint32_t at, const CallRow& row);
-  void HandleTrace(uint32_t at, const CallRow& row);
-  void JudgeTasks(uint32_t at, const CallRow& row, Refusal refusal);
   void HandleMemory(uint32_t at);
   void Give(uint32_t at);                       // `fd` to the caller, whose call returns its number
-  [[nodiscard]] int IsInside(const Call& call, pid_t tid);
   void Judge(uint32_t at, const proxyport::Decision& decision);
   void Connect(uint32_t at);                    // the gate has passed it
   void BeginAttempt(uint32_t at);
@@ -137,6 +133,15 @@ class Shard {
   void CountIn(Session& session) noexcept;
   [[nodiscard]] Refusal ReadAddress(uint32_t at, uint64_t pointer, int32_t size);
   int FetchFacts(Call& call);
+
+  // calls that name tasks (shard_tasks.cc)
+  void HandleTask(uint32_t at, const CallRow& row);
+  void HandleTrace(uint32_t at, const CallRow& row);
+  void AnswerFound(uint32_t at, int found, Refusal refusal);
+  [[nodiscard]] int HasOwnNumbers(const Call& call);
+  [[nodiscard]] int IsInside(const Call& call, pid_t tid);
+  [[nodiscard]] int Descends(const Session& session, pid_t pid) const;
+  [[nodiscard]] int IsGroupInside(const Call& call, pid_t group);
 
   // looking (shard_look.cc)
   void Look();

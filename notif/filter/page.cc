@@ -31,7 +31,8 @@ Every other number is answered ENOSYS: calls newer than the table, and on x86_64
 architecture's entry (`int 0x80` on x86_64, AArch32 on aarch64) kills the process with SIGSYS.
 
 Some rows differ between sandboxes. The conditions: `exec_strict` and `sysv_ipc` are policy fields, `mediation` too; "below
-6.9" and "below Landlock ABI 3" speak of the kernel.
+Landlock ABI 6" (Linux 6.12) and "below Landlock ABI 3" (6.2) speak of the kernel, roughly: one that lacks PIDFD_THREAD (6.9) counts
+among the former, one that lacks MFD_NOEXEC_SEAL (6.3) among the latter.
 )";
 
 constexpr Group kGroups[] = {Group::kNetwork, Group::kFile,   Group::kProcess, Group::kSignal,

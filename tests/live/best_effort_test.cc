@@ -29,7 +29,8 @@ class BestEffortTest : public MarkerTest {
   }
   [[nodiscard]] Outcome Capped(int abi, const std::string& policy, const std::vector<std::string>& program) const {
     ProcessOptions options = WithPolicy(policy);
-    options.argv = {OARLOCK_BINARY_DIR "/tests/bin/capped-launcher", std::to_string(abi), options.argv.at(2), "--"};
+    options.argv = {OARLOCK_BINARY_DIR "/tests/bin/older-launcher", "sandbox-exec", options.argv.at(2), "--"};
+    options.environment["OARLOCK_TEST_ABI"] = std::to_string(abi);
     options.argv.insert(options.argv.end(), program.begin(), program.end());
     options.environment["OARLOCK_SUPERVISOR"] = daemon_.socket();
     return RunProcess(options);

@@ -137,29 +137,38 @@ TEST_P(TaskTest, E154_E155_TasksOutsideAreOutOfReachAndOnesOwnAreNot) {
   }
 }
 
-// A task whose parents have gone is nobody's for sure.
-TEST_P(TaskTest, E155_AnOrphanIsNotKnownAsOnesOwn) {
+// A task whose parents have gone: the leader of its session tells whose it is, and if it made a session for itself, nobody does.
+TEST_P(TaskTest, E155_AnOrphanIsKnownByItsSession) {
   Sandbox sandbox;
   sandbox.As(GetParam());
-  const Outcome inside = sandbox.Run({"/usr/bin/python3", "-c", R"(
+  // In a session of its own, as an agent starts it: the test's children lead groups, and those cannot make one.
+  ProcessOptions options = sandbox.Options({"/usr/bin/python3", "-c", R"(
 import os, time
-r, w = os.pipe()
-if os.fork() == 0:
+def orphan(leaves):
+  r, w = os.pipe()
   if os.fork() == 0:
-    time.sleep(0.2)
-    os.setpriority(os.PRIO_PROCESS, os.getpid(), 3)
-    os.write(w, b'%d\n' % os.getpid())
-    time.sleep(30)
-  os._exit(0)
-os.wait()
-orphan = int(os.read(r, 20))
-try: os.setpriority(os.PRIO_PROCESS, orphan, 4); print('orphan -> 0')
-except PermissionError: print('orphan -> EPERM')
-print('its own ->', os.getpriority(os.PRIO_PROCESS, orphan))
-os.kill(orphan, 9)
+    if os.fork() == 0:
+      time.sleep(0.2)
+      if leaves: os.setsid()
+      os.setpriority(os.PRIO_PROCESS, os.getpid(), 3)
+      os.write(w, b'%d\n' % os.getpid())
+      time.sleep(30)
+    os._exit(0)
+  os.wait()
+  return int(os.read(r, 20))
+for what, leaves in (('orphan', False), ('daemon', True)):
+  pid = orphan(leaves)
+  try: os.setpriority(os.PRIO_PROCESS, pid, 4); print(what, '-> 0')
+  except PermissionError: print(what, '-> EPERM')
+  print(what, 'has ->', os.getpriority(os.PRIO_PROCESS, pid))
+  os.kill(pid, 9)
 )"});
-  EXPECT_EQ(ResultOf(inside, "orphan"), "EPERM") << inside.err;
-  EXPECT_EQ(ResultOf(inside, "its own"), "3") << inside.err;
+  options.argv.insert(options.argv.begin(), {"/usr/bin/setsid", "--wait"});
+  const Outcome inside = RunProcess(options);
+  EXPECT_EQ(ResultOf(inside, "orphan"), "0") << inside.err;
+  EXPECT_EQ(ResultOf(inside, "orphan has"), "4") << inside.err;
+  EXPECT_EQ(ResultOf(inside, "daemon"), "EPERM") << inside.err;
+  EXPECT_EQ(ResultOf(inside, "daemon has"), "3") << inside.err;
   EXPECT_EQ(Refused(sandbox.Log(), "setpriority"), 1U);
 }
 

@@ -141,9 +141,12 @@ TEST(Shapes, APropertyChangesItsOwnCallsAlone) {
                    "socketpair"}));
   EXPECT_EQ(changed({}, {.exec_strict = true}), (Names{"execveat", "memfd_create"}));
   EXPECT_EQ(changed({}, {.gid_zero = true}), (Names{"chmod", "fchmod", "fchmodat", "fchmodat2"}));
-  EXPECT_EQ(changed({}, {.age = Age::kNoThreadPidfd}), (Names{"clone", "close_range"}));
+  EXPECT_EQ(changed({}, {.age = Age::kNoThreadPidfd}), (Names{"clone", "close_range", "fcntl", "ioctl", "kill", "pidfd_send_signal", "rt_sigqueueinfo",
+                   "rt_tgsigqueueinfo", "tgkill", "tkill"}));
   EXPECT_EQ(changed({.age = Age::kNoThreadPidfd}, {.age = Age::kNoTruncateRight}),
             (Names{"open", "openat", "truncate"}));
+  EXPECT_EQ(changed({.exec_strict = true, .age = Age::kNoThreadPidfd}, {.exec_strict = true, .age = Age::kNoTruncateRight}),
+            (Names{"memfd_create", "open", "openat", "truncate"}));
   EXPECT_EQ(changed({}, {.sysv_ipc = true}),
             (Names{"mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
                    "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop", "shmat",
@@ -185,6 +188,17 @@ TEST(RefusalOf, IsSetForWhatIsSimplyRefused) {
     EXPECT_TRUE(!refused || RefusalOf(row, none) != Refusal::kNone) << row.name;
     EXPECT_TRUE(row.handler != Handler::kNone || RefusalOf(row, none) == Refusal::kNone) << row.name;
   }
+}
+
+TEST(Ages, AreTheOldestThatFits) {
+  EXPECT_EQ(AgeOf(7, true, true), Age::kCurrent);
+  EXPECT_EQ(AgeOf(6, true, true), Age::kCurrent);
+  EXPECT_EQ(AgeOf(6, false, true), Age::kNoThreadPidfd);
+  EXPECT_EQ(AgeOf(5, true, true), Age::kNoThreadPidfd);
+  EXPECT_EQ(AgeOf(3, false, true), Age::kNoThreadPidfd);
+  EXPECT_EQ(AgeOf(3, false, false), Age::kNoTruncateRight);
+  EXPECT_EQ(AgeOf(2, true, true), Age::kNoTruncateRight);
+  EXPECT_EQ(AgeOf(0, true, true), Age::kNoTruncateRight);
 }
 
 TEST(LauncherCalls, AreAllowedByEveryProgram) {
