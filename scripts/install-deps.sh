@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Oarlock needs. Does nothing, quickly, where they are all there.
-#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|bench]...   (default: build test)
+#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|bench|kernels]...   (default: build test)
 #   scripts/install-deps.sh --list [SET]...        prints the packages and stops
 set -euo pipefail
 
@@ -31,6 +31,7 @@ programs_big_packages=(cargo default-jdk-headless)
 command -v npm >/dev/null || programs_big_packages+=(nodejs npm)
 tidy_packages=(clang-19 clang-tidy-19)
 bench_packages=(libbenchmark-dev python3)
+kernels_packages=(qemu-system-x86 busybox-static python3)
 
 list_only=false
 if [[ "${1:-}" == --list ]]; then
@@ -47,8 +48,9 @@ for set in "${@:-build test}"; do
       programs-big) packages+=("${programs_big_packages[@]}") ;;
       tidy) packages+=("${tidy_packages[@]}") ;;
       bench) packages+=("${bench_packages[@]}") ;;
+      kernels) packages+=("${kernels_packages[@]}") ;;
       *)
-        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, bench)" >&2
+        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, bench, kernels)" >&2
         exit 64
         ;;
     esac

@@ -34,6 +34,7 @@ stage "build" prepare
 long_tests mutations -R '^filter_mutation_nightly\.' >"$build/mutations.log" 2>&1 &
 mutations=$!
 stage "full counts" long_tests tests -L nightly -E '^filter_mutation_nightly\.'
+stage "live tests on every kernel" scripts/kernels.sh "$build" --all
 stage "everything under AddressSanitizer and UndefinedBehaviorSanitizer" everything_under asan
 stage "everything under ThreadSanitizer" everything_under tsan
 stage "clang-tidy with its analyzer" cmake --workflow --preset tidy
