@@ -156,12 +156,18 @@ std::string Kill(const Words& words) {
   return result;
 }
 
-std::string Trace(const Words& words) {
-  const auto pid = static_cast<pid_t>(Number(words, 1));
-  const long result = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr);
-  const std::string text = Result(result);
-  return text;  // let go at our end
+// "owner,PID": the kernel sends a file's signal to its owner, a process or, negative, a group.
+std::string Owner(const Words& words) {
+  int ends[2];
+  if (pipe(ends) != 0) return Name(errno);
+  if (fcntl(ends[0], F_SETSIG, SIGUSR1) != 0) return "signal:" + Name(errno);
+  if (fcntl(ends[0], F_SETOWN, static_cast<pid_t>(Number(words, 1))) != 0) return "owner:" + Name(errno);
+  if (fcntl(ends[0], F_SETFL, O_ASYNC) != 0) return "async:" + Name(errno);
+  return write(ends[1], "x", 1) == 1 ? "0" : Name(errno);
 }
+
+// It is let go when we end.
+std::string Trace(const Words& words) { return Result(ptrace(PTRACE_SEIZE, static_cast<pid_t>(Number(words, 1)), nullptr, nullptr)); }
 std::string ReadMemory(const Words& words) {
   char buffer[sizeof(secret)];
   iovec mine{buffer, sizeof(buffer)}, theirs{secret, sizeof(secret)};
@@ -251,6 +257,7 @@ const Operations kOperations = {
     {"writeto", WriteTo},
     {"create", [](const Words& w) { return Opened(w, O_WRONLY | O_CREAT | O_EXCL); }},
     {"opentrunc", [](const Words& w) { return Opened(w, O_RDONLY | O_TRUNC); }},
+    {"openneither", [](const Words& w) { return Opened(w, O_ACCMODE | O_TRUNC); }},
     {"truncate", [](const Words& w) { return Result(truncate(Path(w), 0)); }},
     {"truncatehandle", TruncateByHandle},
     {"unlink", [](const Words& w) { return Result(unlink(Path(w))); }},
@@ -272,6 +279,7 @@ const Operations kOperations = {
     {"mq", PosixQueue},
     {"posixshm", PosixMemory},
     {"signal", Kill},
+    {"owner", Owner},
     {"trace", Trace},
     {"vmread", ReadMemory},
     {"mem", MemoryFile},

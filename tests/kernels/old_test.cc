@@ -108,13 +108,14 @@ TEST_P(OldKernelTest, AThreadWhoseLeaderIsDead) {
 }
 
 TEST_P(OldKernelTest, TruncationOfWhatMayOnlyBeRead) {
-  const std::string words[] = {"opentrunc," + File("ro/a"), "truncate," + File("ro/b"), "truncatehandle," + File("ro/c")};
-  const Outcome outcome = Attack({words[0], words[1], words[2]});
+  // Access mode 3 is for neither reading nor writing.
+  const std::vector<std::string> words = {"opentrunc," + File("ro/a"), "truncate," + File("ro/b"), "truncatehandle," + File("ro/c"), "openneither," + File("ro/d")};
+  const Outcome outcome = Attack(words);
   for (const std::string& word : words) EXPECT_EQ(ResultOf(outcome, word), "EACCES") << word;
-  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(ReadWholeFile(places_ / ("ro/" + std::string(name))), "text");
-  const Outcome bare = Bare({words[0], words[1], words[2]});
+  for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(ReadWholeFile(places_ / ("ro/" + std::string(name))), "text");
+  const Outcome bare = Bare(words);
   for (const std::string& word : words) EXPECT_EQ(ResultOf(bare, word), "0") << "the twin of " << word;
-  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(ReadWholeFile(places_ / ("ro/" + std::string(name))), "");
+  for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(ReadWholeFile(places_ / ("ro/" + std::string(name))), "");
 }
 
 // Where Landlock cannot tell one file from the other, the filter refuses it everywhere, and the log says so.

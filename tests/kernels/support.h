@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
 
-#include "notif/abi/landlock.h"
-#include "notif/abi/process.h"
-#include "notif/base/unique_fd.h"
 #include "tests/hostile/support.h"
+#include "tests/support/kernel_facts.h"
 
-// What this kernel has, asked of it and not read off its version.
 namespace oarlock::test {
 
 inline std::string KernelsAttackerPath() { return OARLOCK_BINARY_DIR "/tests/bin/kernels-attacker"; }
 
-// 0: none.
-inline int KernelLandlockAbi() {
-  return static_cast<int>(std::max(0L, ::syscall(abi::kSysLandlockCreateRuleset, nullptr, 0, abi::kLandlockCreateRulesetVersion)));
-}
-// 6.9
-inline bool KernelHasThreadPidfd() {
-  return UniqueFd(static_cast<int>(::syscall(abi::kSysPidfdOpen, ::getpid(), abi::kPidfdThread))).valid();
-}
 // Empty where there is no Yama.
 inline std::optional<int> YamaScope() {
   std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
