@@ -220,7 +220,7 @@ make_initramfs() {
   done
   ln -s /run "$root/var/run"
   cp /bin/busybox "$root/busybox"
-  cp scripts/kernels-init.sh "$root/init" && chmod 755 "$root/init"
+  cp tests/kernels/guest_init "$root/init" && chmod 755 "$root/init"
   printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n' >"$root/etc/passwd"
   printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
   printf 'passwd: files\ngroup: files\nhosts: files\n' >"$root/etc/nsswitch.conf"

@@ -19,7 +19,7 @@ inline std::optional<int> YamaScope() {
   int value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
-// Whether this machine may be changed, because it ends with the test: scripts/kernels-init.sh says so.
+// Whether this machine may be changed, because it ends with the test: tests/kernels/guest_init says so.
 inline bool IsThrowAwayGuest() { return ::getenv("OARLOCK_TEST_GUEST") != nullptr; }
 
 inline bool GotThrough(const std::string& result) { return result == "0" || result.starts_with("0 "); }
