@@ -23,7 +23,7 @@ fresh_days=7  # a stable update may come any day; a week-old kernel is still Deb
 
 # What fits into five minutes on two kernels: what has most to do with the kernel.
 ci_tests=(kernels_report_test kernels_old_test kernels_yama_test child_landlock_test filter_live_test ring_test launch_test
-  errno_test broker_test run_test task_test hostile_doors_test hostile_caller_test)
+  broker_test run_test task_test hostile_doors_test hostile_caller_test)
 # Leaves a kernel behind that lets nobody look at a process.
 last_test=kernels_yama_test
 # Without the label live, and of interest here all the same.
@@ -44,8 +44,7 @@ declare -A without=(
   [filter_live_test]="FilterLive.TheKernelCachesAllowedCalls"  # times BPF code, which is translated twice here
 )
 declare -A without_in_ci=(
-  [launch_test]="LaunchTest.LaunchedTwoHundredTimes"  # a minute for what the nightly run repeats
-  [errno_test]="AsNobody/*"                           # the same rows again
+  [launch_test]="LaunchTest.LaunchedTwoHundredTimes"  # a minute for what --all repeats
 )
 # What programs the tests run; python3 comes with its library.
 programs=(sh bash cat cp echo env false grep head id ip kill ln ls mkdir mount mv prlimit ps python3 readlink rm sed seq setarch setpriv setsid

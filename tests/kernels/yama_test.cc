@@ -48,6 +48,11 @@ class YamaTest : public testing::Test {
     return RunProcess(As(uid, {OarlockPath(), "run", "--quiet", "--proxy-port", std::to_string(proxy_.port()), "--ro", OARLOCK_BINARY_DIR "/tests/bin", "--", "/bin/sh", "-c",
                                "\"$@\"; exit $?", "sh", ProbePath(), Words()[0], Words()[1]}));
   }
+  // By a process whose parents have gone: it comes to the outer of the two processes of `run`, above the supervisor.
+  [[nodiscard]] Outcome RunOrphan(uid_t uid) const {
+    return RunProcess(As(uid, {OarlockPath(), "run", "--quiet", "--proxy-port", std::to_string(proxy_.port()), "--ro", OARLOCK_BINARY_DIR "/tests/bin", "--", "/bin/sh", "-c",
+                               "/bin/sh -c '(sleep 1; exec \"$0\" \"$@\") &' \"$@\"; sleep 5", "sh", ProbePath(), Words()[0], Words()[1]}));
+  }
   void Works(const Outcome& outcome, const char* refusal) const {
     EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
     EXPECT_EQ(ResultOf(outcome, Words()[0]), "0 hello");
@@ -91,6 +96,17 @@ TEST_P(YamaScopeTest, EachWayToLaunch) {
     else IsRefused(by_exec, 70);
     if (run) Works(by_run, "ENETUNREACH");
     else IsRefused(by_run, 125);
+    if (run) {
+      const Outcome orphan = RunOrphan(uid);
+      if (exec) {
+        Works(orphan, "ENETUNREACH");
+      } else {
+        // Nobody is left whose descendant it is: it cannot be looked at, so its calls are refused.
+        EXPECT_EQ(orphan.code, 0) << orphan.err;
+        for (const std::string& word : Words()) EXPECT_EQ(ResultOf(orphan, word), "EACCES");
+        EXPECT_EQ(other_.connections(), 0);
+      }
+    }
     EXPECT_EQ(DoctorSays(uid), (std::map<std::string, bool>{{"run", run}, {"sandbox-exec", exec}}));
   }
   Daemon daemon({"--admit-uid", std::to_string(kNobody)});
