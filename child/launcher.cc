@@ -313,6 +313,8 @@ Step Launcher::Filter() {
 Step Launcher::FilterAlone(const Error& refused) {
   if (loaded_.policy.net == NetMode::kEgressAllowlist || loaded_.policy.broker_socket)
     return Stop(Code::kNotify, "", refused.Message() + ", and without a listener nobody can let this module reach its proxy and broker");
+  // What the older ages notify in addition is of use with an answer alone.
+  shape_.age = facts_.age = Age::kCurrent;
   facts_.listener = false;
   facts_.why_no_listener = "unavailable: a seccomp listener cannot be installed: " + refused.Message();
   if (auto step = CheckRequired(); !step) return step;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Oarlock needs. Does nothing, quickly, where they are all there.
-#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|fuzz|bench]...   (default: build test)
+#   scripts/install-deps.sh [build|test|programs|programs-big|tidy|fuzz|bench|kernels]...   (default: build test)
 #   scripts/install-deps.sh --list [SET]...        prints the packages and stops
 set -euo pipefail
 
@@ -33,6 +33,7 @@ command -v npm >/dev/null || programs_big_packages+=(nodejs npm)
 tidy_packages=(clang-19 clang-tidy-19)
 fuzz_packages=(clang-19 libclang-rt-19-dev llvm-19)  # libFuzzer, its sanitizers, and their symbolizer
 bench_packages=(libbenchmark-dev python3)
+kernels_packages=(qemu-system-x86 busybox-static python3)
 
 list_only=false
 if [[ "${1:-}" == --list ]]; then
@@ -50,8 +51,9 @@ for set in "${@:-build test}"; do
       tidy) packages+=("${tidy_packages[@]}") ;;
       fuzz) packages+=("${fuzz_packages[@]}") ;;
       bench) packages+=("${bench_packages[@]}") ;;
+      kernels) packages+=("${kernels_packages[@]}") ;;
       *)
-        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, fuzz, bench)" >&2
+        echo "install-deps: unknown set '$name' (build, test, programs, programs-big, tidy, fuzz, bench, kernels)" >&2
         exit 64
         ;;
     esac

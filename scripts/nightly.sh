@@ -35,6 +35,7 @@ long_tests mutations -R '^filter_mutation_nightly\.' >"$build/mutations.log" 2>&
 mutations=$!
 stage "full counts" long_tests tests -L nightly -E '^filter_mutation_nightly\.'
 stage "every known way out, under ours and others" scripts/bypass.sh "$build"
+stage "live tests on every kernel" scripts/kernels.sh "$build" --all
 stage "everything under AddressSanitizer and UndefinedBehaviorSanitizer" everything_under asan
 stage "everything under ThreadSanitizer" everything_under tsan
 stage "fuzz targets, ten minutes each" scripts/fuzz.sh 600

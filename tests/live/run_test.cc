@@ -135,10 +135,10 @@ TEST_F(RunTest, KeepChildrenLeavesThemSupervised) {
   const std::string work = directory.MakeDirectory("work");
   TcpServer proxy, other;
   const Outcome outcome = Run({"--keep-children", "--proxy-port", std::to_string(proxy.port()), "--rw", work, "--ro", OARLOCK_BINARY_DIR "/tests/bin", "--", "sh", "-c",
-                               "setsid sh -c 'exec </dev/null >" + work + "/out 2>&1; echo $$ > " + work + "/pid; sleep 1; exec " + ProbePath() + " tcp,127.0.0.1," +
+                               "setsid sh -c 'exec </dev/null >" + work + "/out 2>&1; echo $$ > " + work + "/pid; sleep 2; exec " + ProbePath() + " tcp,127.0.0.1," +
                                    std::to_string(proxy.port()) + " tcp,127.0.0.1," + std::to_string(other.port()) + "' & sleep 0.3; exit 0"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_LT(outcome.seconds, 1.2) << "run returns, the daemon stays";
+  EXPECT_LT(outcome.seconds, 2.2) << "run returns, the daemon stays";
   const std::string expected = "tcp,127.0.0.1," + std::to_string(proxy.port()) + " -> 0 hello\ntcp,127.0.0.1," + std::to_string(other.port()) + " -> ENETUNREACH\n";
   EXPECT_TRUE(Eventually([&] { return ReadWholeFile(work + "/out") == expected; }, std::chrono::seconds(5))) << ReadWholeFile(work + "/out");
   EXPECT_EQ(other.connections(), 0);
