@@ -10,7 +10,7 @@ COUNTS = {"R-OB": 46, "R-OX": 8, "R-MO": 44, "E": 203}
 
 
 class Ids:
-    """What ids.txt says, and awaited.txt beside it."""
+    """What ids.txt says, and awaited.txt beside it where something is ("ID or sort ... | what is awaited")."""
 
     def __init__(self, place=PLACE):
         self.statement, self.absent, self.may_skip = {}, {}, {}

@@ -247,7 +247,7 @@ constexpr Row kRows[] = {
     {.id = "E-93", .what = "a filter traps the call that hands its listener over",
      .elsewhere = "the launch would hang, and that is no way out: LaunchTest.LaunchedTwoHundredTimes"},
     {.id = "E-94", .what = "an answer with a positive errno reads as success",
-     .elsewhere = "of the supervisor's answers, asserted in one place: ErrnoTest.TcpConnects sees what a refused program sees"},
+     .elsewhere = "of the supervisor's answers, asserted in one place: ErrnoTest.R_OB_32_TcpConnects sees what a refused program sees"},
     {.id = "E-95", .what = "a flood of calls: none of them is let through for want of time",
      .inside = [](Inside& in) {
        static std::atomic<long> arrived = 0, failed = 0;

@@ -90,7 +90,9 @@ TEST_P(Files, R_OB_22_NothingIsExecutedThereUnlessThePolicySaysSo) {
     const Outcome outcome = Inside(sandbox, {exec, script, "memoryexec"});
     EXPECT_EQ(ResultOf(outcome, exec), allowed ? "exit 0" : "EACCES");
     EXPECT_EQ(ResultOf(outcome, script), allowed ? "exit 5" : "EACCES");
-    EXPECT_EQ(ResultOf(outcome, "memoryexec"), allowed ? "exit 9" : "memfd:ENOSYS");
+    // With a supervisor's sealed memfd it is the execution that is refused, without one the memfd.
+    const std::string memory = ResultOf(outcome, "memoryexec");
+    EXPECT_TRUE(allowed ? memory == "exit 9" : memory == "ENOSYS" || memory == "memfd:ENOSYS") << memory;
   }
   Sandbox sandbox;
   const Outcome bare = Bare(sandbox, {exec, script, "memoryexec", map, protect});
