@@ -115,7 +115,7 @@ TEST_F(RunTest, InterruptEndsAPendingConnect) {
   process.Signal(SIGINT);
   const Outcome outcome = process.Wait();
   EXPECT_EQ(outcome.out, "ready\ninterrupted\n") << outcome.err;
-  EXPECT_LT(outcome.seconds, 5);
+  EXPECT_LT(outcome.seconds, 15) << "nobody else would end it";
 }
 
 bool IsAlive(pid_t pid) { return std::filesystem::exists("/proc/" + std::to_string(pid)) ; }
@@ -123,7 +123,7 @@ bool IsAlive(pid_t pid) { return std::filesystem::exists("/proc/" + std::to_stri
 TEST_F(RunTest, R_OB_15_WhatIsLeftIsEnded) {
   TemporaryDirectory directory;
   const std::string work = directory.MakeDirectory("work");
-  const Outcome outcome = Run({"--rw", work, "--", "sh", "-c", "setsid sh -c 'echo $$ > " + work + "/pid; sleep 60' & sleep 0.3; exit 6"});
+  const Outcome outcome = Run({"--rw", work, "--", "sh", "-c", "setsid sh -c 'echo $$ > " + work + "/pid; sleep 60' & until [ -s " + work + "/pid ]; do sleep 0.05; done; exit 6"});
   EXPECT_EQ(outcome.code, 6);
   const pid_t pid = std::atoi(ReadWholeFile(work + "/pid").c_str());
   ASSERT_GT(pid, 1);
@@ -135,10 +135,12 @@ TEST_F(RunTest, KeepChildrenLeavesThemSupervised) {
   const std::string work = directory.MakeDirectory("work");
   TcpServer proxy, other;
   const Outcome outcome = Run({"--keep-children", "--proxy-port", std::to_string(proxy.port()), "--rw", work, "--ro", OARLOCK_BINARY_DIR "/tests/bin", "--", "sh", "-c",
-                               "setsid sh -c 'exec </dev/null >" + work + "/out 2>&1; echo $$ > " + work + "/pid; sleep 2; exec " + ProbePath() + " tcp,127.0.0.1," +
-                                   std::to_string(proxy.port()) + " tcp,127.0.0.1," + std::to_string(other.port()) + "' & sleep 0.3; exit 0"});
+                               "setsid sh -c 'exec </dev/null >" + work + "/out 2>&1; echo $$ > " + work + "/pid; until [ -e " + work + "/go ]; do sleep 0.05; done; exec " +
+                                   ProbePath() + " tcp,127.0.0.1," + std::to_string(proxy.port()) + " tcp,127.0.0.1," + std::to_string(other.port()) +
+                                   "' & until [ -s " + work + "/pid ]; do sleep 0.05; done; exit 0"});
+  // Run returns, the daemon stays.
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_LT(outcome.seconds, 2.2) << "run returns, the daemon stays";
+  (void)directory.WriteFile("work/go", "");
   const std::string expected = "tcp,127.0.0.1," + std::to_string(proxy.port()) + " -> 0 hello\ntcp,127.0.0.1," + std::to_string(other.port()) + " -> ENETUNREACH\n";
   EXPECT_TRUE(Eventually([&] { return ReadWholeFile(work + "/out") == expected; }, std::chrono::seconds(5))) << ReadWholeFile(work + "/out");
   EXPECT_EQ(other.connections(), 0);
