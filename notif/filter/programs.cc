@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notif/filter/programs.h"
 
-#include <linux/seccomp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,7 +41,7 @@ Result<UniqueFd> InstallFilter(std::span<const sock_filter> program) noexcept {
 Status InstallFilterAlone(std::span<const sock_filter> program) {
   std::vector<sock_filter> alone(program.begin(), program.end());
   for (sock_filter& instruction : alone)
-    if (instruction.code == (BPF_RET | BPF_K) && instruction.k == SECCOMP_RET_USER_NOTIF) instruction.k = SECCOMP_RET_ERRNO | EPERM;
+    if (instruction.code == (BPF_RET | BPF_K) && instruction.k == abi::kRetUserNotif) instruction.k = abi::kRetErrno | EPERM;
   const sock_fprog argument = {.len = static_cast<unsigned short>(alone.size()), .filter = alone.data()};
   if (::syscall(SYS_seccomp, abi::kSeccompSetModeFilter, 0U, &argument) != 0) return OARLOCK_FAIL("seccomp", errno, "%zu instructions", alone.size());
   return {};
