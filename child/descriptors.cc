@@ -43,35 +43,50 @@ int SocketOption(int fd, int name) {
 constexpr unsigned kTerminalAliases = 5;
 constexpr int kFlagsKept = O_APPEND | O_NONBLOCK | O_DIRECT;
 
-// The same file in a new description. Invalid where it is none of a kind that we open anew, or may not or cannot be opened as it was.
-UniqueFd Reopened(int fd) {
-  struct stat before {}, after {};
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_ACCMODE) == O_ACCMODE || ::fstat(fd, &before) != 0) return {};
-  const bool is_pipe = S_ISFIFO(before.st_mode);
-  if (!is_pipe && !(S_ISCHR(before.st_mode) && major(before.st_rdev) != kTerminalAliases && ::isatty(fd) == 1)) return {};
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  // O_NONBLOCK: a FIFO would wait for its other end, a line for its carrier.
-  UniqueFd fresh(::open(path.c_str(), (flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!fresh.valid() || ::fstat(fresh.get(), &after) != 0) return {};
-  if (after.st_dev != before.st_dev || after.st_ino != before.st_ino || after.st_rdev != before.st_rdev) return {};
-  // Opened after its last writer has gone, a FIFO does not tell of that end, but waits for the next writer.
-  pollfd ends[2] = {{fd, 0, 0}, {fresh.get(), 0, 0}};
-  if (::poll(ends, 2, 0) < 0 || ends[0].revents != ends[1].revents) return {};
-  if (::fcntl(fresh.get(), F_SETFL, flags & kFlagsKept) != 0) return {};
-  if ((::fcntl(fresh.get(), F_GETFL) & kFlagsKept) != (flags & kFlagsKept)) return {};
-  return fresh;
-}
-
 // Whether two numbers are one description. Where nobody can tell: whether they look like it.
 bool SameDescription(int a, int b) {
+  struct stat first {}, second {};
+  const bool alike = ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
+                     ::fcntl(a, F_GETFL) == ::fcntl(b, F_GETFL);
   constexpr int kKcmpFile = 0;
   const pid_t self = ::getpid();
   const long order = ::syscall(SYS_kcmp, self, self, kKcmpFile, a, b);
-  if (order >= 0) return order == 0;
-  struct stat first {}, second {};
-  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
-         ::fcntl(a, F_GETFL) == ::fcntl(b, F_GETFL);
+  return alike && (order < 0 || order == 0);
+}
+
+// The same file in a new description. Invalid where it is none of a kind that we open anew, or may not or cannot be opened as it was.
+Checked<UniqueFd> Reopened(int fd) {
+  const auto failed = [fd](const char* call) {
+    return Stop(Code::kKUnsupported, "", "descriptor " + std::to_string(fd) + ": " + call + ": " + ErrnoName(errno));
+  };
+  struct stat before {}, after {};
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_GETFL) != flags) return failed("F_GETFL");
+  if (::fstat(fd, &before) != 0) return failed("fstat");
+  if ((flags & O_ACCMODE) == O_ACCMODE) return UniqueFd();
+  const bool is_pipe = S_ISFIFO(before.st_mode);
+  if (!is_pipe && !(S_ISCHR(before.st_mode) && major(before.st_rdev) != kTerminalAliases && ::isatty(fd) == 1)) return UniqueFd();
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  // O_NONBLOCK: a FIFO would wait for its other end, a line for its carrier.
+  int opened = -1;
+  do opened = ::open(path.c_str(), (flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  while (opened < 0 && errno == EINTR);
+  if (opened < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOSYS || errno == EINVAL)) return failed("open");
+  if (opened < 0) return UniqueFd();
+  if (opened <= 2) return Stop(Code::kKUnsupported, "", "a descriptor was opened and is none: something filters us");
+  UniqueFd fresh(opened);
+  if (::fstat(fresh.get(), &after) != 0) return failed("fstat");
+  if (after.st_dev != before.st_dev || after.st_ino != before.st_ino || after.st_rdev != before.st_rdev) return UniqueFd();
+  // Opened after its last writer has gone, a FIFO does not tell of that end, but waits for the next writer.
+  pollfd ends[2] = {{fd, 0, 0}, {fresh.get(), 0, 0}};
+  int polled = -1;
+  do polled = ::poll(ends, 2, 0);
+  while (polled < 0 && errno == EINTR);
+  if (polled < 0) return failed("poll");
+  if (ends[0].revents != ends[1].revents) return UniqueFd();
+  if (::fcntl(fresh.get(), F_SETFL, flags & kFlagsKept) != 0) return failed("F_SETFL");
+  if ((::fcntl(fresh.get(), F_GETFL) & kFlagsKept) != (flags & kFlagsKept)) return failed("F_SETFL had no effect");
+  return fresh;
 }
 
 struct LinuxDirent64 {
@@ -154,15 +169,24 @@ Step ClassifyDescriptor(int fd, const std::string& pointer) {
   return Unsuitable(fd, pointer, "no file, pipe, terminal or socket (a ring, a listener or the like)");
 }
 
-void OwnStandardDescriptions() {
+Step OwnStandardDescriptions() {
   int first[3];  // the lowest number of the same description
   for (int fd = 0; fd <= 2; ++fd)
     for (first[fd] = 0; first[fd] != fd && !SameDescription(first[fd], fd);) ++first[fd];
   UniqueFd fresh[3];
-  for (int fd = 0; fd <= 2; ++fd)
-    if (first[fd] == fd) fresh[fd] = Reopened(fd);
-  for (int fd = 0; fd <= 2; ++fd)
-    if (const UniqueFd& mine = fresh[first[fd]]; mine.valid()) (void)::dup2(mine.get(), fd);
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (first[fd] != fd) continue;
+    auto reopened = Reopened(fd);
+    if (!reopened) return std::unexpected(reopened.error());
+    fresh[fd] = std::move(*reopened);
+  }
+  for (int fd = 0; fd <= 2; ++fd) {
+    const UniqueFd& mine = fresh[first[fd]];
+    if (!mine.valid()) continue;
+    if (::dup2(mine.get(), fd) != fd || !SameDescription(mine.get(), fd))
+      return Stop(Code::kKUnsupported, "", "descriptor " + std::to_string(fd) + " cannot be given a description of its own");
+  }
+  return {};
 }
 
 Step CloseOthers(const std::vector<int>& kept) {

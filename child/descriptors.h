@@ -25,7 +25,7 @@ namespace oarlock::child {
 // old one keeps its flags, whatever the module does to its own (E-201). Access, O_APPEND, O_NONBLOCK and a pipe's packets stay, and
 // what was one description to two numbers stays one. Regular files stay as they are, for their common offset; sockets cannot be
 // opened anew. After the classification and before the identity changes.
-void OwnStandardDescriptions();
+[[nodiscard]] Step OwnStandardDescriptions();
 
 // Closes everything above 2 but `kept` (sorted), by close_range.
 [[nodiscard]] Step CloseOthers(const std::vector<int>& kept);

@@ -139,8 +139,11 @@ Checked<Handover> Handover::StartPrivate(const std::string& log_directory, const
   pid_t ended = -1;
   do ended = ::waitpid(middle, &status, 0);
   while (ended < 0 && errno == EINTR);
-  // It would be the module's child.
-  if (ended != middle) return NoSupervisor(ended < 0 ? std::string("waitpid: ") + ErrnoName(errno) : "waitpid had no effect: something filters us");
+  // It would be the module's child. Where SIGCHLD is ignored, the kernel has taken it, and says that there is none.
+  struct sigaction children {};
+  const bool taken = ended < 0 && errno == ECHILD && ::sigaction(SIGCHLD, nullptr, &children) == 0 &&
+                     (children.sa_handler == SIG_IGN || (children.sa_flags & SA_NOCLDWAIT) != 0);
+  if (!taken && ended != middle) return NoSupervisor(ended < 0 ? std::string("waitpid: ") + ErrnoName(errno) : "waitpid had no effect: something filters us");
   Handover handover(std::move(ours));
   handover.start_ = std::move(start);
   handover.program_ = *program;

@@ -173,7 +173,7 @@ Step Launcher::Prepare() {
   kept_ = std::move(*kept);
   for (int fd = 0; fd <= 2; ++fd)
     if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
-  OwnStandardDescriptions();
+  if (auto step = OwnStandardDescriptions(); !step) return step;
   for (const int fd : kept_) {
     if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
     if (auto step = MarkDescriptor(fd, false); !step) return step;

@@ -48,15 +48,16 @@ Step ProveNetwork() {
 }  // namespace
 
 LandlockProof::LandlockProof(const std::vector<PathRule>& rules) {
+  const bool needs_writable = std::ranges::any_of(rules, IsReadableRoot);
   for (const PathRule& rule : rules) {
-    if (rule.is_directory && (rule.rights & abi::kFsMakeReg) != 0 && ::access(rule.path.c_str(), W_OK | X_OK) == 0) writable_ = rule.path;
+    if (needs_writable && rule.is_directory && (rule.rights & abi::kFsMakeReg) != 0 && ::access(rule.path.c_str(), W_OK | X_OK) == 0) writable_ = rule.path;
     if (rule.is_directory && (rule.rights & abi::kFsReadDir) != 0 && OpensAsDirectory(rule.path)) granted_.push_back(rule.path);
   }
 }
 
 Step LandlockProof::Prove(const LandlockRights& handled, const std::vector<PathRule>& rules) const {
   for (const std::string& path : granted_)
-    if (!OpensAsDirectory(path))
+    if (!OpensAsDirectory(path) && errno != ENOENT)  // which somebody may have removed meanwhile
       return Stop(Code::kLandlock, "", "landlock_add_rule returned success, yet '" + path + "' cannot be read: something filters us");
   // Reading the root directory, unless a rule allows just that.
   if (std::ranges::none_of(rules, IsReadableRoot)) {

@@ -328,9 +328,10 @@ class WritableRoot {
       else if (const int error = identity.error().code; !IsMissing(error) && error != ENOTCONN && error != ESTALE)
         return Stop(Code::kPath, rule.pointer, "what is mounted below '" + Printable(rule.path, 200) + "' cannot be told: " + identity.error().Message());
     }
-    const auto own = IdentityOf(rule.path);
-    if (!own) return Stop(Code::kPath, rule.pointer, own.error().Message());
-    root.doors_.push_back(*own);
+    // By the opened directory: its name may have gone since.
+    struct stat own {};
+    if (::fstat(rule.parent.get(), &own) != 0) return Stop(Code::kPath, rule.pointer, "'" + Printable(rule.path, 200) + "': " + ErrnoName(errno));
+    root.doors_.push_back({own.st_dev, own.st_ino});
     return root;
   }
   [[nodiscard]] const PathRule& rule() const noexcept { return rule_; }

@@ -70,8 +70,7 @@ void CheckSockets(Checks& checks) {
   const bool counted = ::getsockopt(one.get(), SOL_SOCKET, abi::kSoNetnsCookie, &cookie, &size) == 0;
   error = errno;
   checks.push_back(counted ? Ok("so_netns_cookie", "a socket's network namespace can be told")
-                           : Limited("so_netns_cookie", Gave("SO_NETNS_COOKIE", error), Since("5.14"),
-                                     "the look whether a kept socket is of the module's network"));
+                           : Unavailable("so_netns_cookie", Gave("SO_NETNS_COOKIE", error), Since("5.14"), kEveryLaunch, Code::kNotify));
 }
 
 // --- limits ----------------------------------------------------------------------------------------------------------------

@@ -190,7 +190,10 @@ inline constexpr ArgClause kIoctlOrAsyncClauses[] = {{kInterfaceTests, Action::k
                                                      {kRequestTests, Action::kNotify},
                                                      {kSetAsyncTests, Action::kNotify}};
 inline constexpr ArgRule kIoctlOrAsyncRule = {kIoctlOrAsyncClauses, Action::kAllow};
-inline constexpr ArgClause kDeviceOrAsyncClauses[] = {{kBtrfsTests, Action::kNotify},
+inline constexpr uint32_t kSocketOwner[] = {0x8901, 0x8902};  // FIOSETOWN, SIOCSPGRP: whom a socket's signals go to
+inline constexpr ArgTest kSocketOwnerTests[] = {{1, Op::kIn, kAllBits, kSocketOwner}};
+inline constexpr ArgClause kDeviceOrAsyncClauses[] = {{kSocketOwnerTests, Action::kNotify, Refusal::kInterfaceIoctl},
+                                                      {kBtrfsTests, Action::kNotify},
                                                       {kListenerTests, Action::kNotify},
                                                       {kRequestTests, Action::kNotify},
                                                       {kSetAsyncTests, Action::kNotify}};

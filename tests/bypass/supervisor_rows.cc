@@ -212,7 +212,7 @@ constexpr Row kRows[] = {
     {.id = "E-88", .what = "the caller is killed between receive and answer",
      .elsewhere = "as E-85: SignalsTest.E88_SigkillFreesWhatWaits"},
     {.id = "E-89", .what = "the caller's number is somebody else's by the time that it is looked up",
-     .elsewhere = "of the supervisor's order of steps (pidfd, read, pin, then ask whether the call still stands): FlatTest.E88_SessionsKilledInPendingConnects, TaskTest.E155_AnOrphanIsNotKnownAsOnesOwn"},
+     .elsewhere = "of the supervisor's order of steps (pidfd, read, pin, then ask whether the call still stands): FlatTest.E88_SessionsKilledInPendingConnects, TaskTest.E155_AnOrphanIsKnownByItsSession"},
     {.id = "E-90", .what = "the supervisor dies",
      .elsewhere = "needs its death: DeathTest.E90_UnderSandboxExecEveryCallFailsAndTheModuleGoesOn, RunTest.LostSupervisorFailsClosed"},
     {.id = "E-91", .what = "somebody else still holds the listener when the supervisor dies",

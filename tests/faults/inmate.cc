@@ -232,7 +232,7 @@ void TellDescriptors() {
     (void)!readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof(target) - 1);
     std::string text(target);
     text.resize(std::min(text.find('['), text.size()));
-    Tell("state", "fd " + std::to_string(fd), text + " " + std::to_string(fcntl(fd, F_GETFL)) + " " + std::to_string(fcntl(fd, F_GETFD)));
+    Tell("state", "fd " + std::to_string(fd), text + " " + std::to_string(fcntl(fd, F_GETFL) & ~0100000) + " " + std::to_string(fcntl(fd, F_GETFD)));
   }
 }
 

@@ -55,6 +55,18 @@ const std::vector<Named>& NamedContinuations() {
       {"prctl", "PR_CAPBSET_DROP, 0x", "error=EINVAL", "what the kernel says as well: there is no capability of that number", kWhole},
       {"prctl", "PR_CAPBSET_READ, 0x", "error=EINVAL", "what the kernel says as well: there is no capability of that number", kWhole},
 
+      {"memfd_create", "", "", "taken for a newer kernel, where the supervisor makes them, or an older one, where there are none", kWhole},
+      {"newfstatat", "(0, \"\",", "", "two numbers of one description get one each then", kWhole},
+      {"newfstatat", "(1, \"\",", "", "the same", kWhole},
+      {"newfstatat", "(2, \"\",", "", "the same", kWhole},
+      {"kcmp", "", "", "told by inode and flags then", kWhole},
+      {"kcmp", "", "retval=0", "of two descriptions of one pipe with the same flags, one is enough", kWhole},
+      {"openat", "\"/proc/self/fd/", "error=EACCES", "what the kernel says of a pipe of another user: its description stays shared", kWhole},
+      {"openat", "\"/proc/self/fd/", "error=EPERM", "the same", kWhole},
+      {"openat", "\"/proc/self/fd/", "error=EINTR", "retried", kWhole},
+      {"poll", "", "error=EINTR", "retried", kWhole},
+      {"rt_sigaction", "SIGHUP, {sa_handler=SIG_IGN", "retval=0", "ignored anew for one that waits, and none does", kWhole},
+
       // --- files
       {"newfstatat", "\"/run/user/", "", "taken for being there: no writable root may hold it", kWhole},
       {"newfstatat", "", "error=EACCES", "what this user cannot get to, neither can what it starts: an optional root is left out, a place is beyond its reach", kLess},
