@@ -79,8 +79,10 @@ TEST(Report, R_OB_03_R_OB_43_NetworkRestsOnDestinations) {
 }
 
 TEST_F(LaunchMarker, R_OB_03_WorkThatNeedsWhatThereIsNotIsNotStarted) {
-  ProcessOptions options = WithPolicy(Good(R"("require":["ipc"])"));
-  ExpectStopped(RunCapped(options, 5), 70, "K_REQUIRED /require/0: ", "'ipc' is unavailable");
+  ProcessOptions options = WithPolicy(Good(R"("require":["ipc"],"sysv_ipc":true)"));
+  ExpectStopped(RunProcess(options), 70, "K_REQUIRED /require/0: ", "'ipc' is unavailable");
+  options = WithPolicy(Good(R"("require":["ipc"])"));
+  ExpectRan(RunCapped(options, 5));
   ExpectRan(RunProcess(options));
   // The proxy's mode needs a listener at any version, and so does every other.
   OuterFilter filter;
