@@ -111,6 +111,9 @@ class Launcher {
 
  private:
   Step ReadInheritance();
+  Step SettleDescriptors();
+  Step FindRoots();
+  Step ChooseShape();
   Step FindSupervisor();
   Step CheckBuilt() const;
   Step CheckRequired() const;
@@ -167,52 +170,9 @@ Step Launcher::Prepare() {
   loaded_ = std::move(*loaded);
   const policy::Policy& policy = loaded_.policy;
   if (auto step = CheckBuilt(); !step) return step;
-
-  auto kept = KeptDescriptors(policy.keep_fds, environment_);
-  if (!kept) return std::unexpected(kept.error());
-  kept_ = std::move(*kept);
-  for (int fd = 0; fd <= 2; ++fd)
-    if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
-  if (auto step = OwnStandardDescriptions(); !step) return step;
-  for (const int fd : kept_) {
-    if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
-    if (auto step = MarkDescriptor(fd, false); !step) return step;
-  }
-  // Everything that nobody named goes now, so that nothing of it can be used or leak below.
-  const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");
-  place_ = policy.supervisor.value_or(supervisor != nullptr ? supervisor : "");
-  std::vector<int> open = kept_;
-  for (const UniqueFd* own : {&confined_, &exec_status_})
-    if (own->valid()) open.push_back(own->get());
-  uint64_t inherited = 0;
-  if (place_.starts_with("fd:") && ParseNumber(std::string_view(place_).substr(3), 3, INT32_MAX, &inherited)) open.push_back(static_cast<int>(inherited));
-  std::ranges::sort(open);
-  if (auto step = CloseOthers(open); !step) return step;
-
-  places_ = Places::ForSelf();
-  if (!places_.unknown.empty()) return Stop(Code::kNotify, "", "where this user's logs lie cannot be told: " + places_.unknown);
-  RootsContext context;
-  context.places = places_;
-  context.policy_directory = loaded_.file.directory_of;
-  context.program = argv_[0];
-  context.supervisor = place_;
-  if (const char* home = ::getenv("HOME"); home != nullptr) context.home = home;
-  auto roots = OpenRoots(policy, context);
-  if (!roots) return std::unexpected(roots.error());
-  roots_ = std::move(*roots);
-  for (const std::string& warning : roots_.warnings) Say("warning: " + warning);
-
-  auto abi = LandlockAbi();
-  if (!abi && !best_effort()) return Stop(Code::kLandlock, abi.error());
-  landlock_abi_ = abi.value_or(0);
-  if (!abi) facts_.why_no_landlock = "unavailable: " + abi.error().Message();
-  const bool all_sockets = policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
-  if (policy.net == NetMode::kHost) shape_.network = Network::kHost;
-  else if (policy.mediation == policy::Mediation::kConnect && all_sockets) shape_.network = Network::kConnect;
-  shape_.exec_strict = policy.exec_strict;
-  shape_.sysv_ipc = policy.sysv_ipc;
-  shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
-  shape_.age = KernelAge(landlock_abi_);
+  if (auto step = SettleDescriptors(); !step) return step;
+  if (auto step = FindRoots(); !step) return step;
+  if (auto step = ChooseShape(); !step) return step;
 
   if (auto step = FindSupervisor(); !step) return step;
   auto proof = LoopProof::Make();
@@ -233,6 +193,63 @@ Step Launcher::Prepare() {
   facts_.log_below_home = place_.empty() && roots_.log_below_home;
   if (auto step = CheckRequired(); !step) return step;
   return OpenReport();
+}
+
+// What was inherited is looked at, and what nobody named is closed, so that nothing of it can be used or leak below.
+Step Launcher::SettleDescriptors() {
+  const policy::Policy& policy = loaded_.policy;
+  auto kept = KeptDescriptors(policy.keep_fds, environment_);
+  if (!kept) return std::unexpected(kept.error());
+  kept_ = std::move(*kept);
+  for (int fd = 0; fd <= 2; ++fd)
+    if (auto step = ClassifyDescriptor(fd, ""); !step) return step;
+  if (auto step = OwnStandardDescriptions(); !step) return step;
+  for (const int fd : kept_) {
+    if (auto step = ClassifyDescriptor(fd, "/keep_fds"); !step) return step;
+    if (auto step = MarkDescriptor(fd, false); !step) return step;
+  }
+  const char* supervisor = ::getenv("OARLOCK_SUPERVISOR");
+  place_ = policy.supervisor.value_or(supervisor != nullptr ? supervisor : "");
+  std::vector<int> open = kept_;
+  for (const UniqueFd* own : {&confined_, &exec_status_})
+    if (own->valid()) open.push_back(own->get());
+  uint64_t inherited = 0;
+  if (place_.starts_with("fd:") && ParseNumber(std::string_view(place_).substr(3), 3, INT32_MAX, &inherited)) open.push_back(static_cast<int>(inherited));
+  std::ranges::sort(open);
+  return CloseOthers(open);
+}
+
+Step Launcher::FindRoots() {
+  places_ = Places::ForSelf();
+  if (!places_.unknown.empty()) return Stop(Code::kNotify, "", "where this user's logs lie cannot be told: " + places_.unknown);
+  RootsContext context;
+  context.places = places_;
+  context.policy_directory = loaded_.file.directory_of;
+  context.program = argv_[0];
+  context.supervisor = place_;
+  if (const char* home = ::getenv("HOME"); home != nullptr) context.home = home;
+  auto roots = OpenRoots(loaded_.policy, context);
+  if (!roots) return std::unexpected(roots.error());
+  roots_ = std::move(*roots);
+  for (const std::string& warning : roots_.warnings) Say("warning: " + warning);
+  return {};
+}
+
+// By what the kernel has and the policy asks for.
+Step Launcher::ChooseShape() {
+  const policy::Policy& policy = loaded_.policy;
+  auto abi = LandlockAbi();
+  if (!abi && !best_effort()) return Stop(Code::kLandlock, abi.error());
+  landlock_abi_ = abi.value_or(0);
+  if (!abi) facts_.why_no_landlock = "unavailable: " + abi.error().Message();
+  const bool all_sockets = policy.net == NetMode::kEgressAllowlist && policy.broker_socket.has_value();
+  if (policy.net == NetMode::kHost) shape_.network = Network::kHost;
+  else if (policy.mediation == policy::Mediation::kConnect && all_sockets) shape_.network = Network::kConnect;
+  shape_.exec_strict = policy.exec_strict;
+  shape_.sysv_ipc = policy.sysv_ipc;
+  shape_.gid_zero = (policy.run_as ? policy.run_as->gid : ::getegid()) == 0;
+  shape_.age = KernelAge(landlock_abi_);
+  return {};
 }
 
 Step Launcher::CheckBuilt() const {

@@ -16,7 +16,7 @@ int FindBuildId(dl_phdr_info* info, size_t, void* result) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    const auto* at = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    const auto* at = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);  // NOLINT(performance-no-int-to-ptr): so it is told
     const char* const end = at + segment.p_memsz;
     // A note's name and content fill whole words of the segment's alignment.
     const size_t align = segment.p_align == 8 ? 8 : 4;
@@ -27,7 +27,7 @@ int FindBuildId(dl_phdr_info* info, size_t, void* result) {
       const char* const name = at + sizeof(note);
       const size_t size = sizeof(note) + padded(note.n_namesz) + padded(note.n_descsz);
       if (size > static_cast<size_t>(end - at)) break;
-      if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, note.n_namesz) == std::string_view("GNU", 4)) {
+      if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, note.n_namesz) == std::string_view("GNU\0", 4)) {
         constexpr char kDigits[] = "0123456789abcdef";
         for (const char* c = name + padded(note.n_namesz); text->size() < size_t{2} * note.n_descsz; ++c) {
           const auto byte = static_cast<unsigned char>(*c);
