@@ -25,7 +25,6 @@ namespace {
 
 // Whose regular files are no files: nsfs, proc, mqueue.
 constexpr long kOddFileSystems[] = {0x6e736673, 0x9fa0, 0x19800202};
-constexpr long kPipeFileSystem = 0x50495045;
 constexpr unsigned kMemoryDevices[] = {3, 5, 7, 8, 9};
 
 Step Unsuitable(int fd, const std::string& pointer, const std::string& what) {

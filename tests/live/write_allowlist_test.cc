@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "notif/abi/landlock.h"
+#include "tests/live/bad_input_support.h"
 #include "tests/support/daemon.h"
 #include "tests/support/sandbox.h"
 #include "tests/support/servers.h"
@@ -287,6 +288,24 @@ TEST_P(WriteAllowlistTest, R_MO_09_R_MO_14_R_MO_15_FromTheEnvironment) {
   }
   options.environment.erase("MOAT_SANDBOX_POLICY");
   EXPECT_EQ(RunProcess(options).code, 70);
+}
+
+// E-213: reads of everything are granted, so a domain that is only said to be there must be missed by what it should refuse.
+TEST_P(WriteAllowlistTest, E213_ADomainThatIsSaidToBeThere) {
+  ProcessOptions options = Options("", {"/bin/sh", "-c", "echo x >" + place_ / "work/ran"});
+  OuterFilter filter;
+  options.before_exec = filter.Answer(abi::kSysLandlockRestrictSelf, 0).BeforeExec();
+  if (uid() != 0) options.before_exec = [install = options.before_exec] {
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(118);
+    install();
+  };
+  const Outcome outcome = RunProcess(options);
+  EXPECT_EQ(outcome.code, 70);
+  EXPECT_NE(outcome.err.find("K_LANDLOCK "), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(place_ / "work/ran"));
+  options.before_exec = {};
+  EXPECT_EQ(RunProcess(options).code, 0) << "the twin";
+  EXPECT_TRUE(std::filesystem::exists(place_ / "work/ran"));
 }
 
 TEST_P(WriteAllowlistTest, ByRun) {
