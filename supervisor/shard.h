@@ -126,6 +126,7 @@ class Shard {
   void Unqueue(uint32_t at);
   enum class Pinned : uint8_t { kOk, kAnswered, kUnreadable };
   [[nodiscard]] Pinned Pin(uint32_t at, int fd);
+  void TryLater(uint32_t at);
   [[nodiscard]] int Read(const Call& call, uint64_t pointer, void* to, size_t size);
   [[nodiscard]] int ReadText(const Call& call, uint64_t pointer, std::span<char> to);
   [[nodiscard]] int PinTask(Session& session, uint32_t session_index, pid_t tid, int fd);

@@ -118,6 +118,12 @@ int Shard::Read(const Call& call, uint64_t pointer, void* to, size_t size) {
   return Watched(call.session, Beat::Step::kRead, [&] { return kernel::ReadCaller(call.tid, pointer, to, size); });
 }
 
+// We are short of something: the call waits, and is looked at anew as if it had just come.
+void Shard::TryLater(uint32_t at) {
+  calls_[at].state = Call::State::kRetry;
+  Pend(at);
+}
+
 // A string of the caller's that ends within `to`: its length, -ENAMETOOLONG, or as Read. Never beyond the page that the string ends in,
 // nor more at once than a reader takes.
 int Shard::ReadText(const Call& call, uint64_t pointer, std::span<char> to) {
@@ -180,8 +186,7 @@ Shard::Pinned Shard::Pin(uint32_t at, int fd) {
     return Pinned::kAnswered;
   }
   if (IsShortage(-pinned)) {
-    call.state = Call::State::kRetry;
-    Pend(at);
+    TryLater(at);
     return Pinned::kAnswered;
   }
   // Of what is no socket a reader tells this and no more; it comes before the address for the kernel too.
@@ -426,10 +431,7 @@ void Shard::HandleMemory(uint32_t at) {
   if (length < 0) return Refuse(at, Refusal::kAddressUnreadable);
   if ((flags & (abi::kMfdExec | abi::kMfdNoexecSeal)) == abi::kMfdExec) return Refuse(at, Refusal::kExecutableMemory);
   UniqueFd file(kernel::MakeMemory(name, flags, session.facts.uid, session.gid));
-  if (IsShortage(-file.get())) {
-    call.state = Call::State::kRetry;
-    return Pend(at);
-  }
+  if (IsShortage(-file.get())) return TryLater(at);
   if (file.get() == -EPERM) return Refuse(at, Refusal::kExecutableMemory);
   if (!file.valid()) return Answer(at, file.get());
   call.fd = std::move(file);

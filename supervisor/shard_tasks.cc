@@ -43,10 +43,7 @@ void Shard::HandleTrace(uint32_t at, const CallRow& row) {
 void Shard::AnswerFound(uint32_t at, int found, Refusal refusal) {
   Call& call = calls_[at];
   if (kernel::IdValid(sessions_[call.session].session->listener.get(), call.id) != 0) return Release(at);
-  if (IsShortage(-found)) {
-    call.state = Call::State::kRetry;
-    return Pend(at);
-  }
+  if (IsShortage(-found)) return TryLater(at);
   if (found == -ESRCH) return Answer(at, -ESRCH);
   if (found != 1) return Refuse(at, refusal);
   Approve(at);
